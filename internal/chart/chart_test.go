@@ -34,11 +34,11 @@ func TestSVG(t *testing.T) {
 		}
 		for _, want := range []string{">a&amp;b.csv, prices of ec2.csv<", ">Instances<", ">Spent (USD)<", ">drover<", ">&lt;one per job&gt;<", ">UTC<", "@media (prefers-color-scheme: dark)"} {
 			if n := strings.Count(out.String(), want); n != 1 {
-				t.Errorf("%s is there %d times", want, n)
+				t.Errorf("%s occurs %d times, want 1", want, n)
 			}
 		}
 		if !strings.Contains(out.String(), `aria-label="a&amp;b.csv, prices of ec2.csv: Instances, Spent (USD) over time"`) || strings.Contains(out.String(), `<svg width=`) {
-			t.Errorf("it has no title, or is as wide whatever room there is: %.300s", out.String())
+			t.Errorf("it has no label, or a fixed width: %.300s", out.String())
 		}
 		d := xml.NewDecoder(&out)
 		for {
@@ -51,7 +51,7 @@ func TestSVG(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a value holds until the next point, or goes straight to it", func(t *testing.T) {
+	t.Run("a line goes to the next point in a step or straight", func(t *testing.T) {
 		for steps, want := range map[bool]string{true: `d="M70.0 200.0H470.0V36.0H870.0V118.0"`, false: `d="M70.0 200.0L470.0 36.0L870.0 118.0"`} {
 			var out bytes.Buffer
 			p := aPanel("Jobs", "", 0, 2, 1)
@@ -63,7 +63,7 @@ func TestSVG(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refuses to draw nothing", func(t *testing.T) {
+	t.Run("an empty chart is refused", func(t *testing.T) {
 		for _, nothing := range []Chart{{}, {"title", []Panel{{Title: "no lines"}}}} {
 			if err := nothing.SVG(io.Discard); err == nil {
 				t.Errorf("%v was drawn", nothing)
@@ -86,12 +86,12 @@ func TestScales(t *testing.T) {
 			t.Errorf("%v: %s, want %s", largest, got, want)
 		}
 		if s.top() < largest && !math.IsInf(largest, 1) {
-			t.Errorf("%v is above %v", largest, s.top())
+			t.Errorf("%v is above the top of the scale, %v", largest, s.top())
 		}
 	}
 }
 
-func TestTimesAreRoundAndFew(t *testing.T) {
+func TestTimeLabelsAreRoundAndFew(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 14, 7, 30, 0, time.UTC)
 	for span, want := range map[time.Duration][]string{
 		20 * time.Second:    {"14:07:30", "14:07:35", "14:07:40", "14:07:45", "14:07:50"},
@@ -137,7 +137,7 @@ func contrast(t *testing.T, one, other string) float64 {
 	return max(a, b) / min(a, b)
 }
 
-func TestColorsCanBeReadOnLightAndDarkPages(t *testing.T) {
+func TestColorsAreReadableOnLightAndDarkPages(t *testing.T) {
 	for name, of := range map[string]func(color) string{"light": func(c color) string { return c.light }, "dark": func(c color) string { return c.dark }} {
 		if got := contrast(t, of(ink), of(paper)); got < 7 {
 			t.Errorf("%s: text has a contrast of %.1f", name, got)

@@ -31,14 +31,14 @@ func TestChanges(t *testing.T) {
 		want           []drover.ConfigChange
 	}{
 		{"order, comments and defaults written out change nothing", cloud, "# all of it\ninstances: {idle_timeout: 60s, probe_interval: 10s}\nclouds:\n  here:\n    max_instances: 4\n    zones: [a, b]\n    driver: local\n", nil},
-		{"a value is shown from its default", cloud, cloud + "instances: {idle_timeout: 5m}\n", []drover.ConfigChange{{Key: "instances.idle_timeout", From: "1m", To: "5m"}}},
-		{"a pool that is added or taken out is shown whole, one that stays key by key", cloud + "pools: {old: {size: 1}, web: {size: 2, zones: [a]}}\n",
+		{"a changed value is shown with its default", cloud, cloud + "instances: {idle_timeout: 5m}\n", []drover.ConfigChange{{Key: "instances.idle_timeout", From: "1m", To: "5m"}}},
+		{"an added or removed pool is shown whole, a changed one by key", cloud + "pools: {old: {size: 1}, web: {size: 2, zones: [a]}}\n",
 			cloud + "pools: {new: {floor: 1, zones: [a, b]}, web: {size: 3, zones: [b], replace: {max_surge: 10%}}}\n",
 			[]drover.ConfigChange{{Key: "pools.new", To: "{floor: 1, zones: [a, b]}"}, {Key: "pools.old", From: "{size: 1}"},
 				{Key: "pools.web.replace.max_surge", From: "1", To: "10%"}, {Key: "pools.web.size", From: "2", To: "3"}, {Key: "pools.web.zones", From: "[a]", To: "[b]"}}},
-		{"a health check is shown as it is written", cloud + "pools: {web: {size: 1}}\n", cloud + "pools: {web: {size: 1, health: {http: ':80/', interval: 5s}}}\n",
+		{"a health check is shown as written", cloud + "pools: {web: {size: 1}}\n", cloud + "pools: {web: {size: 1, health: {http: ':80/', interval: 5s}}}\n",
 			[]drover.ConfigChange{{Key: "pools.web.health", To: "{http: :80/, interval: 5s}"}}},
-		{"so are clouds, and a driver's own keys are seen", cloud, "clouds: {here: {driver: local, zones: [a], max_instances: 5}, there: {driver: local}}\n",
+		{"clouds are shown like pools, with drivers' own keys", cloud, "clouds: {here: {driver: local, zones: [a], max_instances: 5}, there: {driver: local}}\n",
 			[]drover.ConfigChange{{Key: "clouds.here.max_instances", From: "4", To: "5"}, {Key: "clouds.here.zones", From: "[a, b]", To: "[a]"}, {Key: "clouds.there", To: "{driver: local}"}}},
 		{"a secret is never shown", cloud + "notify: {secret: file:key}\nhooks: {ready: 'https://me:pw@example.org/x'}\n", cloud + "notify: {secret: file:other}\nhooks: {ready: 'https://me:pw2@example.org/x'}\n",
 			[]drover.ConfigChange{{Key: "hooks.ready", From: "https://***@example.org/x", To: "https://***@example.org/x"}, {Key: "notify.secret", From: "***", To: "***"}}},
@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a file that is read with it has changed when its text has", func(t *testing.T) {
+	t.Run("a file read with it changes with its text", func(t *testing.T) {
 		const text = cloud + "pools: {web: {size: 1, cloud_init: a.yaml}}\n"
 		before := read(text)
 		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("#cloud-config\nruncmd: [x]\n"), 0o600); err != nil {

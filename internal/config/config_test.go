@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// keys are the driver's own keys in these tests.
+// keys has a driver's own keys for these tests.
 type keys struct {
 	Region string         `yaml:"region,required"`
 	Zones  []string       `yaml:"zones"`
@@ -42,7 +42,7 @@ type keyType struct {
 	Market drover.Market   `json:"market"`
 }
 
-// cloud returns the only cloud of a configuration with these keys.
+// cloud returns the only cloud of a configuration, with these keys.
 func cloud(t *testing.T, dir, own string) config.Cloud {
 	t.Helper()
 	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds:\n  x: {driver: test, image: i, "+own+"}\n"), dir)
@@ -54,7 +54,7 @@ func cloud(t *testing.T, dir, own string) config.Cloud {
 
 // covers C1
 func TestDriversKeys(t *testing.T) {
-	t.Run("are laid over the driver's defaults", func(t *testing.T) {
+	t.Run("override the driver's defaults", func(t *testing.T) {
 		var got keys
 		c := cloud(t, "", "region: eu, types: [{name: s, vcpus: 0.5, memory: 1Gi, price: 0.25, market: spot}], wait: 3s, chance: 0.5, seed: 7")
 		if err := c.Decode(&got); err != nil {
@@ -67,7 +67,7 @@ func TestDriversKeys(t *testing.T) {
 		}
 	})
 
-	t.Run("are strict, and a misspelt common key is found among them", func(t *testing.T) {
+	t.Run("are checked strictly, and include misspelt common keys", func(t *testing.T) {
 		err := cloud(t, "", "zonse: [b], max_instanecs: 3, wait: 3, seed: -1").Decode(&keys{})
 		want := `drover.yaml:3:6: region is missing
 drover.yaml:3:31: unknown key "zonse"
@@ -82,7 +82,7 @@ drover.yaml:3:76: expected a non-negative whole number, not "-1"`
 		}
 	})
 
-	t.Run("are checked by the driver's own type, at their place", func(t *testing.T) {
+	t.Run("are checked by the driver's type, with their position", func(t *testing.T) {
 		err := cloud(t, "", "region: eu, chance: 1.5").Decode(&keys{})
 		if diff := cmp.Diff("drover.yaml:3:6: chance is more than 1", text(err)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -97,11 +97,11 @@ drover.yaml:3:76: expected a non-negative whole number, not "-1"`
 		}
 		for name, want := range map[string]bool{"m7.large": true, "m7.metal": false, "c7.large": false} {
 			if (c.Types.Refuses(name, 2*drover.Dollar) == "") != want {
-				t.Errorf("%s at 2 USD: allowed is not %v", name, want)
+				t.Errorf("%s at 2 USD: want allowed %v", name, want)
 			}
 		}
 		if why := c.Types.Refuses("m7.large", 2*drover.Dollar+1); !strings.Contains(why, "types.max_price, $2") {
-			t.Error("a price over max_price is allowed")
+			t.Error("a price above max_price is allowed")
 		}
 	})
 }
@@ -112,14 +112,14 @@ func TestPrices(t *testing.T) {
 	for listed, want := range map[drover.Money]drover.Money{2 * drover.Dollar: 1_750_000_000, 1: 0, 0: 0} {
 		paid, whyNot := c.Offer(drover.Offering{Type: drover.InstanceType{Name: "m7.large"}, Price: listed})
 		if paid.Price != want || whyNot != "" {
-			t.Errorf("what the list has at %v is paid %v (left out: %q), not %v", listed, paid.Price, whyNot, want)
+			t.Errorf("a list price of %v becomes %v (left out: %q), want %v", listed, paid.Price, whyNot, want)
 		}
 	}
 	if _, whyNot := c.Offer(drover.Offering{Price: 3 * drover.Dollar}); whyNot == "" {
-		t.Error("what is dearer than max_price, discount and all, may be used")
+		t.Error("a type above max_price even after the discount may be used")
 	}
 	if paid, whyNot := c.Offer(drover.Offering{Price: 1760 * drover.Dollar / 1000, DiskPrice: 80 * drover.Dollar / 1000}); paid.Price != 1_540_000_000+30*70_000_000 || whyNot != "" {
-		t.Errorf("with its volume it costs %v (left out: %q)", paid.Price, whyNot)
+		t.Errorf("with its volume, it costs %v (left out: %q)", paid.Price, whyNot)
 	}
 	if want := (config.Prices{Discount: 12_50, Reserved: []config.Reservation{{Type: "m7.large", Count: 3, Price: drover.Dollar / 25}}, Interval: 15 * time.Minute}); !cmp.Equal(c.Prices, want) {
 		t.Errorf("read %+v, want %+v", c.Prices, want)
@@ -167,13 +167,13 @@ func TestHash(t *testing.T) {
 	}
 	plain := hash("version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\n")
 
-	t.Run("does not change with order, comments and defaults written out", func(t *testing.T) {
+	t.Run("does not change with order, comments or written-out defaults", func(t *testing.T) {
 		same := hash("# hello\nclouds:\n  b: {max_creating: 10, driver: y}\n  a: {l: [2], k: 1, driver: x, list_interval: 60s}\nversion: 1\n")
 		if same != plain {
 			t.Error("the hash changed")
 		}
 	})
-	t.Run("changes with a value, common or the driver's", func(t *testing.T) {
+	t.Run("changes with a value, common or a driver's", func(t *testing.T) {
 		for _, other := range []string{
 			"version: 1\nclouds: {a: {driver: x, k: 2, l: [2]}, b: {driver: y}}\n",
 			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y, max_creating: 9}}\n",
@@ -183,7 +183,7 @@ func TestHash(t *testing.T) {
 			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\njobs: {schedule_timeout: 1h}\n",
 		} {
 			if hash(other) == plain {
-				t.Errorf("the hash is that of another configuration:\n%s", other)
+				t.Errorf("this other configuration has the same hash:\n%s", other)
 			}
 		}
 	})
@@ -192,7 +192,7 @@ func TestHash(t *testing.T) {
 func TestDefault(t *testing.T) {
 	c := config.Default("lab")
 	if c.Fleet != "lab" || len(c.Clouds) != 1 || c.Clouds[0].Name != "here" || c.Clouds[0].Driver != "local" || c.Clouds[0].MaxInstances != 4 {
-		t.Errorf("the default is %+v, not this host with four instances", c)
+		t.Errorf("the default is %+v, want this host with four instances", c)
 	}
 }
 
@@ -213,11 +213,11 @@ func TestFaultsFoundLater(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"a fault stands at its key", b.Fault("large", "resources.memory", "no type has it", "ask for less"), "batch.yaml:6:35: no type has it\n    hint: ask for less"},
-		{"a key that was left out is answered for by what it would be in", b.Fault("large", "resources.disk", "no type has it", ""), "batch.yaml:6:16: no type has it"},
-		{"a job stands for all that it does not say", b.Fault("small", "resources", "no type has it", ""), "batch.yaml:2:5: no type has it"},
-		{"a cloud that is not configured is named with its neighbour", b.CheckClouds([]string{"here", "aws"}), "batch.yaml:7:24: there is no cloud \"hre\"\n    hint: did you mean here?"},
-		{"clouds that are configured are fine", b.CheckClouds([]string{"hre"}), ""},
+		{"a fault is reported at its key", b.Fault("large", "resources.memory", "no type has it", "ask for less"), "batch.yaml:6:35: no type has it\n    hint: ask for less"},
+		{"a fault in a missing key is reported at the mapping it belongs in", b.Fault("large", "resources.disk", "no type has it", ""), "batch.yaml:6:16: no type has it"},
+		{"a fault in a missing mapping is reported at the job", b.Fault("small", "resources", "no type has it", ""), "batch.yaml:2:5: no type has it"},
+		{"an unknown cloud is reported with the nearest name", b.CheckClouds([]string{"here", "aws"}), "batch.yaml:7:24: there is no cloud \"hre\"\n    hint: did you mean here?"},
+		{"configured clouds are accepted", b.CheckClouds([]string{"hre"}), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, text(c.err)); diff != "" {
@@ -226,7 +226,7 @@ func TestFaultsFoundLater(t *testing.T) {
 		})
 	}
 
-	t.Run("a configuration's fault stands at its path", func(t *testing.T) {
+	t.Run("a configuration's fault is reported at its path", func(t *testing.T) {
 		c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {x: {driver: lcoal}}\n"), "")
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func TestFaultsFoundLater(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	_, err := config.ParseBatch("batch.yaml", []byte("jbos: []"), "")
-	t.Run("are faults with a place", func(t *testing.T) {
+	t.Run("are faults with a position", func(t *testing.T) {
 		var faults config.Faults
 		want := config.Faults{
 			{File: "batch.yaml", Line: 1, Column: 1, Message: `unknown key "jbos"`, Hint: "did you mean jobs?"},
@@ -252,11 +252,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
-	t.Run("are wrong usage", func(t *testing.T) {
+	t.Run("are of kind invalid", func(t *testing.T) {
 		_, missing := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
 		for _, err := range []error{err, missing} {
 			if got := drover.KindOf(err); got != drover.KindInvalid {
-				t.Errorf("%v is of kind %s", err, got)
+				t.Errorf("%v has kind %s", err, got)
 			}
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "write what is found into the test files, to be read before it is committed")
+var update = flag.Bool("update", false, "write the results into the test files; read them before you commit")
 
 // TestFiles reads each file in testdata: its comment describes what it tests, and its last part is the expected result,
 // a value or faults.
@@ -36,7 +36,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// each unpacks every archive into its own folder, reads it there and compares the result.
+// each unpacks every archive into its own folder, loads it there and compares the result.
 func each(t *testing.T, dir string, load func() (any, error)) {
 	paths, err := filepath.Glob(dir + "/*.txtar")
 	if err != nil || len(paths) == 0 {

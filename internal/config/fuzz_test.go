@@ -28,7 +28,7 @@ func seed(f *testing.F, dir string) {
 	}
 }
 
-// places checks that an error is a limited list of faults, each with a message and in order.
+// places checks that an error is a limited list of faults, in order, each with a message and a file.
 func places(t *testing.T, err error) {
 	var faults config.Faults
 	if !errors.As(err, &faults) || len(faults) == 0 || len(faults) > 21 {
@@ -44,8 +44,8 @@ func places(t *testing.T, err error) {
 	}
 }
 
-// FuzzBatch checks that reading any bytes ends, with faults or with a batch that has the properties which the rest of
-// the program relies on.
+// FuzzBatch checks that reading any bytes ends, with faults or with a batch that has the properties on which the rest
+// of the program relies.
 func FuzzBatch(f *testing.F) {
 	seed(f, "testdata/batch")
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHostileTexts reads texts that are built to cost far more than their size.
+// TestHostileTexts reads texts designed to cost far more than their size suggests.
 func TestHostileTexts(t *testing.T) {
 	var keys strings.Builder
 	for i := range 100_000 {
@@ -22,13 +22,13 @@ func TestHostileTexts(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"more than 8 MiB":          {strings.Repeat("#", 8<<20+1), "batch.yaml: the file is larger than 8 MiB"},
-		"bytes that are no text":   {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
-		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deeply"},
-		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deeply"},
-		"keys without end":         {keys.String(), "batch.yaml:2001:6: too many keys in one mapping"},
-		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: the anchor &b is not defined above"},
-		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << needs a mapping"},
-		"a key that is complex":    {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
+		"bytes that are not text":  {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
+		"nested lists":             {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deeply"},
+		"nested lists, in block":   {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deeply"},
+		"too many keys":            {keys.String(), "batch.yaml:2001:6: too many keys in one mapping"},
+		"a merge of its own alias": {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: the anchor &b is not defined above"},
+		"a merge of a text":        {"a: {<<: b}", "batch.yaml:1:9: << needs a mapping"},
+		"a complex key":            {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := cpuTime(t)
@@ -61,7 +61,7 @@ func TestLoad(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a byte order mark and carriage returns are no fault, and paths are relative to the file", func(t *testing.T) {
+	t.Run("a byte order mark and carriage returns are accepted, and paths are relative to the file", func(t *testing.T) {
 		if err := os.Mkdir("sub", 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-func TestWhereAKeyBelongsIsSaid(t *testing.T) {
+func TestHintSaysWhereAKeyBelongs(t *testing.T) {
 	for job, want := range map[string]string{
 		"memory: 1Gi": "write resources: {memory: 1Gi}",
 		"zone: a":     "write placement: {zone: a}",

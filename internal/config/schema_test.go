@@ -49,7 +49,7 @@ func TestBatchSchema(t *testing.T) {
 		t.Fatalf("found only %v (%v)", examples, err)
 	}
 	for _, path := range examples {
-		t.Run(filepath.Base(path)+" is valid, and read", func(t *testing.T) {
+		t.Run(filepath.Base(path)+" is valid and accepted", func(t *testing.T) {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -74,12 +74,12 @@ func TestBatchSchema(t *testing.T) {
 		"jobs: [{name: a, command: [x], retry: {exit_codes: [256], times: 1}}]",
 		"name: x",
 	} {
-		t.Run("not valid, nor read: "+text, func(t *testing.T) {
+		t.Run("neither valid nor accepted: "+text, func(t *testing.T) {
 			if valid(text) == nil {
-				t.Error("the schema takes it")
+				t.Error("the schema accepts it")
 			}
 			if _, err := config.ParseBatch("batch.yaml", []byte(text), ""); err == nil {
-				t.Error("the reader takes it")
+				t.Error("the parser accepts it")
 			}
 		})
 	}
@@ -112,22 +112,22 @@ func TestConfigSchema(t *testing.T) {
 		"version: 2\nclouds: {x: {driver: y}}",
 		"clouds: {x: {driver: y}}",
 	} {
-		t.Run("not valid, nor read: "+strings.ReplaceAll(text, "\n", "; "), func(t *testing.T) {
+		t.Run("neither valid nor accepted: "+strings.ReplaceAll(text, "\n", "; "), func(t *testing.T) {
 			if valid(text) == nil {
-				t.Error("the schema takes it")
+				t.Error("the schema accepts it")
 			}
 			if _, err := config.Parse("drover.yaml", []byte(text), ""); err == nil {
-				t.Error("the reader takes it")
+				t.Error("the parser accepts it")
 			}
 		})
 	}
 	for _, own := range []string{"regoin: eu, region: us", "zones: [a]", "region: eu, types: [{nmae: a}]"} {
-		t.Run("not valid, nor decoded: "+own, func(t *testing.T) {
+		t.Run("neither valid nor decoded: "+own, func(t *testing.T) {
 			if valid("version: 1\nclouds: {x: {driver: test, "+own+"}}") == nil {
-				t.Error("the schema takes it")
+				t.Error("the schema accepts it")
 			}
 			if cloud(t, "", own).Decode(&keys{}) == nil {
-				t.Error("the driver's decoder takes it")
+				t.Error("the driver's decoder accepts it")
 			}
 		})
 	}
@@ -135,10 +135,10 @@ func TestConfigSchema(t *testing.T) {
 
 func TestExample(t *testing.T) {
 	if _, err := config.Parse("example.yaml", []byte(config.Example()), ""); err != nil {
-		t.Fatalf("the example is not read:\n%v", err)
+		t.Fatalf("the example is not accepted:\n%v", err)
 	}
 	if _, err := config.ParseBatch("batch.yaml", []byte(config.BatchExample()), t.TempDir()); err != nil {
-		t.Fatalf("the example of a batch is not read:\n%v", err)
+		t.Fatalf("the example of a batch is not accepted:\n%v", err)
 	}
 	for name, example := range map[string]struct {
 		text   string
@@ -155,7 +155,7 @@ func TestExample(t *testing.T) {
 		if err := json.Unmarshal(schema, &s); err != nil {
 			t.Fatal(err)
 		}
-		t.Run("that of "+name+" names every key", func(t *testing.T) { namesKeys(t, example.text, &s) })
+		t.Run("the example of "+name+" names every key", func(t *testing.T) { namesKeys(t, example.text, &s) })
 	}
 }
 
@@ -163,7 +163,7 @@ func TestExample(t *testing.T) {
 func namesKeys(t *testing.T, example string, s *jsonschema.Schema) {
 	for name, p := range s.Properties {
 		if !strings.Contains(example, name+":") {
-			t.Errorf("%s is not in it", name)
+			t.Errorf("the example lacks %s", name)
 		}
 		namesKeys(t, example, p)
 	}

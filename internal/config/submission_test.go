@@ -28,7 +28,7 @@ func batches() *rapid.Generator[drover.Batch] {
 	})
 }
 
-// job generates the job of a batch with this many jobs before it.
+// job generates a job that follows this many others in its batch.
 func job(t *rapid.T, before int) drover.JobSpec {
 	j := config.DefaultJob()
 	j.Name = fmt.Sprintf("j%d", before)
@@ -114,7 +114,7 @@ func TestSubmissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("what was encoded is read as it was, and meets the schema", rapid.MakeCheck(func(rt *rapid.T) {
+	t.Run("a batch survives a round trip, and its encoding meets the schema", rapid.MakeCheck(func(rt *rapid.T) {
 		want := batches().Draw(rt, "batch")
 		data, err := config.EncodeSubmission(want)
 		if err != nil {
@@ -135,7 +135,7 @@ func TestSubmissions(t *testing.T) {
 			rt.Fatal(err)
 		}
 	}))
-	t.Run("the same as YAML and as JSON is the same", func(t *testing.T) {
+	t.Run("YAML and JSON give the same batch", func(t *testing.T) {
 		asYAML, err := config.ParseSubmission("body", []byte("name: a\njobs:\n- name: b\n  command: [x, 1.50, true, \"~\"]\n  array: 3\n  timeout: 0\n"))
 		if err != nil {
 			t.Fatal(err)
@@ -148,14 +148,14 @@ func TestSubmissions(t *testing.T) {
 			t.Errorf("(-YAML +JSON)\n%s", diff)
 		}
 	})
-	t.Run("what is no text cannot be submitted", func(t *testing.T) {
+	t.Run("bytes that are not text cannot be submitted", func(t *testing.T) {
 		j := config.DefaultJob()
 		j.Name, j.Command = "a", []string{"x", "\xff"}
 		if _, err := config.EncodeSubmission(drover.Batch{Name: "b", Jobs: []drover.JobSpec{j}}); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("files are for submissions alone", func(t *testing.T) {
+	t.Run("only submissions have files", func(t *testing.T) {
 		text := "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x/f}], files: []}]"
 		if _, err := config.ParseSubmission("body", []byte(text)); err != nil || valid(text) != nil {
 			t.Errorf("a submission: %v, %v", err, valid(text))
@@ -171,19 +171,19 @@ func TestSubmissionsWithFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"a misspelt key", "name: a\njobs:\n- name: b\n  comand: [x]\n", "body:4:3: unknown key \"comand\"\n    hint: did you mean command?"},
 		{"a misspelt key in JSON", "{\"name\": \"a\",\n \"jobs\": [{\"name\": \"é\",\"comand\": [\"x\"]}]}", "body:2:24: unknown key \"comand\"\n    hint: did you mean command?"},
-		{"a key twice", `{"name": "a", "name": "b"}`, `body:1:15: name is given twice, first on line 1`},
-		{"no name", `{"jobs": [{"name": "b", "command": ["x"]}]}`, "body:1:1: name is missing"},
-		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deeply"},
-		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: some inputs are paths, but their files are not listed"},
-		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files are listed, but no input is a path"},
-		{"10,000 labels, which each of 1,000 elements would show", labels(10_000, 1), "body:1:50: a job may have at most 64 labels, not 10000"},
+		{"a duplicate key", `{"name": "a", "name": "b"}`, `body:1:15: name is given twice, first on line 1`},
+		{"a missing name", `{"jobs": [{"name": "b", "command": ["x"]}]}`, "body:1:1: name is missing"},
+		{"nested lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deeply"},
+		{"an input whose files are not listed", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: some inputs are paths, but their files are not listed"},
+		{"files without an input", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files are listed, but no input is a path"},
+		{"10,000 labels, which each of 1,000 elements would have", labels(10_000, 1), "body:1:50: a job may have at most 64 labels, not 10000"},
 		{"a label of 257 bytes", labels(1, 257), "the value of a label must be one line of at most 256 bytes"},
-		{"a root", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /}], files: []}]", "body:2:48: input \"/\" does not end in the name of a file or folder"},
-		{"a file outside", file("../x", 420, zeros), "is not a plain path within the working folder"},
+		{"the root as an input", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /}], files: []}]", "body:2:48: input \"/\" does not end in the name of a file or folder"},
+		{"a file outside the working folder", file("../x", 420, zeros), "is not a plain path within the working folder"},
 		{"a file under no input", file("y/z", 420, zeros), `"y/z" is not under the name of an input`},
-		{"a mode in octal", file("x", 33188, zeros), "33188 has bits other than permission bits"},
-		{"a hash that is none", file("x", 420, "abc"), `"abc" is not a SHA-256 hash in hex`},
-		{"a file that is a folder", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}], files: [{path: x/y, mode: 1, size: 1, hash: " + zeros + "}, {path: x, mode: 1, size: 1, hash: " + zeros + "}]}]",
+		{"a mode with other bits", file("x", 33188, zeros), "33188 has bits other than permission bits"},
+		{"an invalid hash", file("x", 420, "abc"), `"abc" is not a SHA-256 hash in hex`},
+		{"a file that is also a folder", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}], files: [{path: x/y, mode: 1, size: 1, hash: " + zeros + "}, {path: x, mode: 1, size: 1, hash: " + zeros + "}]}]",
 			`"x" is listed as a file and as a folder with "x/y" in it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,8 +235,8 @@ func FuzzSubmission(f *testing.F) {
 	})
 }
 
-// Checking each of these once took minutes of CPU time, or gigabytes.
-func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
+// Checking any of these used to take minutes of CPU time, or gigabytes of memory.
+func TestHostileSubmissionsAreCheckedQuickly(t *testing.T) {
 	names := func(n int, name string) string {
 		return `"` + strings.Join(slices.Collect(func(yield func(string) bool) {
 			for i := range n {
@@ -258,17 +258,17 @@ func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
 	unknown := names(1000, "unknown-job-")
 	each := names(600, "j")
 	for name, batch := range map[string]string{
-		"many that wait for jobs that there are not": jobs(300/part, func(int) string { return `"after":[` + unknown + `]` }),
-		"many keys that there are not, before what is sought": jobs(1, func(int) string {
+		"many jobs that depend on unknown jobs": jobs(300/part, func(int) string { return `"after":[` + unknown + `]` }),
+		"many unknown keys before the one to find": jobs(1, func(int) string {
 			return strings.ReplaceAll(names(150_000/part, "k"), `,`, `:0,`) + `:0,"after":[` + names(150_000/part, "u") + `]`
 		}),
-		"jobs that all wait for each other":        jobs(600, func(int) string { return `"after":[` + each + `]` }),
-		"very many jobs of which nothing is said":  `{"name":"x","jobs":[` + strings.Repeat("{},", 400_000/part) + `{}]}`,
+		"jobs that all depend on each other":       jobs(600, func(int) string { return `"after":[` + each + `]` }),
+		"very many empty jobs":                     `{"name":"x","jobs":[` + strings.Repeat("{},", 400_000/part) + `{}]}`,
 		"very many keys without values, in YAML":   strings.Repeat("? a\n", 125_000/part),
-		"as many, in braces":                       "{" + strings.Repeat("a,", 250_000/part) + "a}",
+		"very many keys without values, in braces": "{" + strings.Repeat("a,", 250_000/part) + "a}",
 		"very many blank lines in a text, in YAML": "a: |\n" + strings.Repeat(" \n", 125_000/part),
 		"very many aliases":                        "[&a 1" + strings.Repeat(",*a", 2_600_000/part) + "]",
-		"very many lists in lists":                 strings.Repeat("- ", 100_000),
+		"very many nested lists":                   strings.Repeat("- ", 100_000),
 		"a file in very many folders": jobs(1, func(int) string {
 			return `"inputs":[{"path":"in"}],"files":[{"path":"in` + strings.Repeat("/a", 1_000_000/part) + `","mode":420,"size":1,"hash":"` + strings.Repeat("0", 64) + `"}]`
 		}),

@@ -14,7 +14,7 @@ import (
 	"drover/internal/configimport"
 )
 
-// old is a document in the style of prevmtable's documentation: keys in any case, and hardly any commas.
+// old is a document in the style of prevmtable's documentation: keys in any case, and few commas.
 const old = `{
   secondsToRest: 10 // which is often
   secondsForExhaustion: 120
@@ -56,7 +56,7 @@ func TestImport(t *testing.T) {
 		name, kind, in, want string
 		notes                []string // their beginnings, in order
 	}{
-		{"prevmtable's pool, with its script and template as files", "prevmtable", old, `version: 1
+		{"prevmtable's pool, with files for its script and template", "prevmtable", old, `version: 1
 fleet: delete
 clouds:
   us-central1:
@@ -150,13 +150,13 @@ pools:
 			}
 			for i, note := range c.notes {
 				if !strings.HasPrefix(r.Notes[i], note) {
-					t.Errorf("note %d is %q, not %q", i, r.Notes[i], note)
+					t.Errorf("note %d is %q, want %q", i, r.Notes[i], note)
 				}
 			}
 			good(t, r)
 		})
 	}
-	t.Run("the startup script runs at every boot, and the rest of the template stays one", func(t *testing.T) {
+	t.Run("the startup script runs at every boot, and the rest of the template stays in a file", func(t *testing.T) {
 		r, err := configimport.Import("prevmtable", []byte(old), true)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ pools:
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
-	t.Run("what is lost is said", func(t *testing.T) {
+	t.Run("reports what is lost", func(t *testing.T) {
 		for in, want := range map[string]string{
 			`prefix: "Web_"`:                      `Prefix: "Web_" is not allowed in every cloud`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
@@ -195,7 +195,7 @@ pools:
 			}
 		}
 	})
-	t.Run("what would be a file is left out without a folder, and said", func(t *testing.T) {
+	t.Run("without a folder, files are left out and reported", func(t *testing.T) {
 		r, err := configimport.Import("prevmtable", []byte(old), false)
 		if err != nil || len(r.Files) > 0 || strings.Contains(string(r.YAML), "./") {
 			t.Fatalf("%v: %v\n%s", err, r.Files, r.YAML)
@@ -207,7 +207,7 @@ pools:
 	})
 }
 
-// good checks that the configuration is valid, with the files that it names.
+// good checks that the configuration is valid, with the files it names.
 func good(t *testing.T, r configimport.Result) {
 	t.Helper()
 	dir := t.TempDir()
@@ -217,11 +217,11 @@ func good(t *testing.T, r configimport.Result) {
 		}
 	}
 	if _, err := config.Parse("drover.yaml", r.YAML, dir); err != nil {
-		t.Errorf("the configuration is not taken: %v\n%s", err, r.YAML)
+		t.Errorf("the configuration is not valid: %v\n%s", err, r.YAML)
 	}
 }
 
-func TestWhatCannotBeImported(t *testing.T) {
+func TestInvalidInputIsRefused(t *testing.T) {
 	for _, c := range []struct{ kind, in, want string }{
 		{"slurm", "", `"slurm" is not a known format`},
 		{"prevmtable", "{a: 1\n b 2}", `line 2: a colon is missing after "b"`},
@@ -243,7 +243,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 	} {
 		_, err := configimport.Import(c.kind, []byte(c.in), true)
 		if drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, drover.KindInternal).Message != c.want {
-			t.Errorf("%s %.40q: %v, not %s", c.kind, c.in, err, c.want)
+			t.Errorf("%s %.40q: %v, want %s", c.kind, c.in, err, c.want)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func FuzzLenient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		r, err := configimport.Import("prevmtable", []byte(s), true)
 		if err != nil && len(r.YAML) > 0 {
-			t.Error("there is a configuration beside an error")
+			t.Error("an error comes with a configuration")
 		}
 	})
 }

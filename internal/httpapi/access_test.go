@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// access is what a route must require of a token, specified a second time.
+// access is what a route must require of a token, specified independently of the code.
 type access struct {
 	method, path string
 	role         drover.Role
 	attempt      bool // an attempt may use it, for its own job
-	status       int  // of a success
+	status       int  // on success
 	query, body  string
 }
 
@@ -69,10 +69,10 @@ func accesses() []access {
 	}
 }
 
-// TestAccess calls every route with every sort of token.
+// TestAccess calls every route with every kind of token.
 func TestAccess(t *testing.T) {
 	_, s := serve(t, &fake{})
-	t.Run("the table has every route, and no other", func(t *testing.T) {
+	t.Run("the table has every route and no other", func(t *testing.T) {
 		var doc struct{ Paths map[string]map[string]any }
 		answer := do(t, s.URL, "GET", "/openapi.json", "Bearer view", "")
 		if err := json.Unmarshal([]byte(answer.text), &doc); err != nil {
@@ -104,7 +104,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// expected returns the status by Authorization header.
+// expected returns the expected status for each Authorization header.
 func (a access) expected() map[string]int {
 	want := map[string]int{}
 	for _, bad := range []string{"", "Bearer", "Bearer ", "Basic dTpw", "Bearer a b", "Bearer ü", "view", "Bearer wrong", "Bearer expired", "Bearer revoked"} {
@@ -149,7 +149,7 @@ func (a access) checkRefusal(t *testing.T, header string, got reply) {
 		}
 	}
 	if got.StatusCode >= 400 && !strings.Contains(got.problem(t).Detail, says) {
-		t.Errorf("with %q it does not say %q: %s", header, says, got.text)
+		t.Errorf("with %q, the refusal lacks %q: %s", header, says, got.text)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestJobsOfOthers(t *testing.T) {
 	_, s := serve(t, f)
 	changes := map[string][2]string{"cancel": {"POST", "/v1/jobs/5/cancel"}, "retry": {"POST", "/v1/jobs/5/retry"}, "priority": {"PATCH", "/v1/jobs/5"}}
 	for name, c := range changes {
-		t.Run(name+" takes an operator, and changes nothing for a submitter", func(t *testing.T) {
+		t.Run(name+" needs an operator, and a submitter changes nothing", func(t *testing.T) {
 			f.asked = nil
 			got := do(t, s.URL, c[0], c[1], "Bearer submit", `{"priority": 1}`)
 			if name != "priority" {
@@ -189,7 +189,7 @@ func TestJobsOfOthers(t *testing.T) {
 			}
 			for _, asked := range f.asked {
 				if asked == name {
-					t.Error("it was done nevertheless")
+					t.Error("it was done")
 				}
 			}
 			body := ""
@@ -201,7 +201,7 @@ func TestJobsOfOthers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("one that is not there is not found", func(t *testing.T) {
+	t.Run("a job that does not exist is not found", func(t *testing.T) {
 		if got := do(t, s.URL, "POST", "/v1/jobs/404/cancel", "Bearer submit", ""); got.StatusCode != 404 {
 			t.Errorf("got %d %s", got.StatusCode, got.text)
 		}
@@ -215,11 +215,11 @@ func TestSubmitters(t *testing.T) {
 		name, token, query, want string
 		status                   int
 	}{
-		{"a submission is its token's user's", "submit", "", "submiter", 201},
-		{"a user may name itself", "submit", "?user=submiter", "submiter", 201},
-		{"nobody submits for others", "operate", "?user=me", "", 403},
-		{"but an administrator", "admin", "?user=me", "me", 201},
-		{"and only for names that a user can have", "admin", "?user=../x", "", 400},
+		{"a submission belongs to its token's user", "submit", "", "submiter", 201},
+		{"users may name themselves", "submit", "?user=submiter", "submiter", 201},
+		{"an operator cannot submit for others", "operate", "?user=me", "", 403},
+		{"an administrator can submit for others", "admin", "?user=me", "me", 201},
+		{"an administrator cannot submit for an invalid user name", "admin", "?user=../x", "", 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.asked = nil
@@ -228,7 +228,7 @@ func TestSubmitters(t *testing.T) {
 				t.Fatalf("got %d %s", got.StatusCode, got.text)
 			}
 			if c.status == 201 && f.asked[1].(drover.Submission).Batch.User != c.want {
-				t.Errorf("it is %q's", f.asked[1].(drover.Submission).Batch.User)
+				t.Errorf("it belongs to %q", f.asked[1].(drover.Submission).Batch.User)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ type shown struct {
 func (r reply) problem(t *testing.T) (p shown) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.text), &p); err != nil || r.Header.Get("Content-Type") != "application/problem+json" || p.Status != r.StatusCode || p.Type != "about:blank" || p.Kind == "" || p.Title == "" {
-		t.Fatalf("this is no problem document of status %d: %v %s", r.StatusCode, r.Header, r.text)
+		t.Fatalf("not a problem document with status %d: %v %s", r.StatusCode, r.Header, r.text)
 	}
 	return p
 }

@@ -44,7 +44,7 @@ func TestNewClient(t *testing.T) {
 			t.Errorf("%s: %v, want %s", base, err, want)
 		}
 	}
-	t.Run("without a token there is nothing to overhear", func(t *testing.T) {
+	t.Run("without a token, plain http is accepted", func(t *testing.T) {
 		if _, err := httpapi.NewClient("http://drover.example.org", drover.Secret{}, nil); err != nil {
 			t.Error(err)
 		}
@@ -60,7 +60,7 @@ func otherServer(t *testing.T, serve http.HandlerFunc) *httpapi.Client {
 }
 
 func TestClientErrors(t *testing.T) {
-	t.Run("nobody there is unreachable, and says where", func(t *testing.T) {
+	t.Run("a server that does not run is unreachable, and the error has its URL", func(t *testing.T) {
 		s := httptest.NewServer(nil)
 		c := client(t, s.URL, "admin")
 		s.Close()
@@ -74,7 +74,7 @@ func TestClientErrors(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a redirect is not followed, and the token goes nowhere else", func(t *testing.T) {
+	t.Run("redirects are not followed, so the token goes nowhere else", func(t *testing.T) {
 		var elsewhere atomic.Int32
 		there := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 		defer there.Close()
@@ -92,20 +92,20 @@ func TestClientErrors(t *testing.T) {
 		401: drover.KindAuthentication, 403: drover.KindForbidden, 404: drover.KindNotFound, 418: drover.KindInvalid, 429: drover.KindRateLimit,
 		500: drover.KindInternal, 502: drover.KindUnreachable, 503: drover.KindTransient, 504: drover.KindUnreachable,
 	} {
-		t.Run("an answer of somebody else's has a kind: "+string(kind), func(t *testing.T) {
+		t.Run("another server's error has the kind "+string(kind), func(t *testing.T) {
 			c := otherServer(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", status) })
 			if _, err := c.Status(t.Context()); drover.KindOf(err) != kind || strings.Contains(err.Error(), "<html>") {
 				t.Errorf("%d: %v", status, err)
 			}
 		})
 	}
-	t.Run("an answer that is no JSON is no answer", func(t *testing.T) {
+	t.Run("an answer that is not JSON is an error", func(t *testing.T) {
 		c := otherServer(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") })
 		if _, err := c.Status(t.Context()); drover.KindOf(err) != drover.KindUnreachable {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("what is broken off is not taken for whole", func(t *testing.T) {
+	t.Run("a log that breaks off is an error", func(t *testing.T) {
 		_, s := serve(t, &fake{log: func(context.Context) io.ReadCloser {
 			return io.NopCloser(io.MultiReader(strings.NewReader("a part"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		}})
@@ -114,7 +114,7 @@ func TestClientErrors(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
-	t.Run("who asked may change its mind", func(t *testing.T) {
+	t.Run("the caller can cancel", func(t *testing.T) {
 		_, s := serve(t, &fake{log: endless})
 		ctx, cancel := context.WithCancel(t.Context())
 		log, err := client(t, s.URL, "view").Logs(ctx, drover.LogRequest{Job: whole, Follow: true})
@@ -133,7 +133,7 @@ func TestClientErrors(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a key that no header can hold is refused", func(t *testing.T) {
+	t.Run("a key that does not fit in a header is refused", func(t *testing.T) {
 		_, s := serve(t, &fake{})
 		if _, err := client(t, s.URL, "admin").Submit(t.Context(), drover.Submission{Batch: batch(), Key: "a\nb"}); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("got %v", err)
@@ -150,9 +150,9 @@ func TestRetry(t *testing.T) {
 		asked  int32
 		ok     bool
 	}{
-		{"what only asks is asked once more", 1, func(c *httpapi.Client) error { _, err := c.Status(t.Context()); return err }, 2, true},
-		{"and no more often", 2, func(c *httpapi.Client) error { _, err := c.Status(t.Context()); return err }, 2, false},
-		{"what changes something is not", 1, func(c *httpapi.Client) error { _, err := c.Cancel(t.Context(), whole, ""); return err }, 1, false},
+		{"a read is repeated once", 1, func(c *httpapi.Client) error { _, err := c.Status(t.Context()); return err }, 2, true},
+		{"a read is repeated only once", 2, func(c *httpapi.Client) error { _, err := c.Status(t.Context()); return err }, 2, false},
+		{"a change is not repeated", 1, func(c *httpapi.Client) error { _, err := c.Cancel(t.Context(), whole, ""); return err }, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -175,7 +175,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestEventsGoOn breaks a stream of events off after each event.
+// TestEventsGoOn interrupts a stream of events several times.
 func TestEventsGoOn(t *testing.T) {
 	var seen []string
 	c := otherServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,7 @@ func TestEventsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for e, err := range client(t, s.URL, "view").Events(ctx, drover.EventFilter{}) {
-		t.Errorf("got %+v, %v after nobody wanted any more", e, err)
+		t.Errorf("got %+v, %v after the context ended", e, err)
 	}
 }
 

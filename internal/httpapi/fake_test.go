@@ -24,14 +24,14 @@ type fake struct {
 	mu     sync.Mutex
 	asked  []any
 	err    error
-	events iter.Seq2[drover.Event, error]              // nil: two, then none
-	quiet  bool                                        // no events happen until the watcher leaves
+	events iter.Seq2[drover.Event, error]              // nil: two
+	quiet  bool                                        // there are no events until the watcher leaves
 	log    func(ctx context.Context) io.ReadCloser     // nil: a line
 	put    func(hash string, contents io.Reader) error // nil: accepts all
-	opened string                                      // the output that was opened last
+	opened string                                      // the output opened last
 }
 
-// content is what every output of a fake holds.
+// content is the content of every output of a fake.
 const content = "<script>contents"
 
 func (f *fake) ask(ctx context.Context, args ...any) error {
@@ -269,7 +269,7 @@ func (f *filler) fill(v reflect.Value) {
 			f.fill(v.Field(i))
 		}
 	default:
-		panic("no way to fill a " + v.Type().String())
+		panic("cannot fill a " + v.Type().String())
 	}
 }
 
@@ -293,7 +293,7 @@ func authenticate(_ context.Context, token drover.Secret) (drover.Identity, erro
 	return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "there is no such token")
 }
 
-// lax are limits that these tests do not reach.
+// lax has limits that these tests do not reach.
 var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Attempts: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Tries: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}}
 
 func configFor(svc drover.Service) httpapi.Config {
@@ -307,7 +307,7 @@ func configFor(svc drover.Service) httpapi.Config {
 
 func serveWithin(svc drover.Service) *httpapi.Handler { return httpapi.New(configFor(svc)) }
 
-// serve serves a Service on this host.
+// serve serves a Service over HTTP.
 func serve(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (*httpapi.Handler, *httptest.Server) {
 	t.Helper()
 	cfg := configFor(svc)
@@ -326,7 +326,7 @@ func serve(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (*
 	return h, s
 }
 
-// client is a Client with a token.
+// client returns a Client with a token.
 func client(t *testing.T, url, token string) *httpapi.Client {
 	t.Helper()
 	transport := &http.Transport{}

@@ -28,7 +28,7 @@ func ask(h *httpapi.Handler, method, path, body string) *httptest.ResponseRecord
 	return w
 }
 
-// sane fails unless an answer is a success, or a problem that the caller caused.
+// sane fails unless the answer is a success or a problem that the caller caused.
 func sane(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w == nil || w.Code < 300 {
@@ -91,7 +91,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// saying is a controller that answers every request alike.
+// saying is a controller that gives every request the same answer.
 type saying struct {
 	status int
 	kind   string
@@ -122,7 +122,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		for what, err := range askAll(t, c) {
 			if err != nil && drover.AsError(err, "").Message == "" {
-				t.Fatalf("%s: an error that says nothing: %#v", what, err)
+				t.Fatalf("%s: an error without a message: %#v", what, err)
 			}
 		}
 	})

@@ -10,16 +10,16 @@ import (
 func TestLimitersForget(t *testing.T) {
 	l, now, slow := newLimiters(), time.Now(), Rate{PerSecond: 0.001, Burst: 1}
 	if l.take("first", slow, now) > 0 || l.take("first", slow, now) == 0 {
-		t.Fatal("one call, and only one, is allowed")
+		t.Fatal("not exactly one call is allowed")
 	}
 	for i := range 3 * maxTable {
 		l.take(fmt.Sprint(i), slow, now)
 	}
 	if len(l.byKey) != maxTable || l.recent.Len() != maxTable {
-		t.Errorf("%d and %d are remembered, at most %d may be", len(l.byKey), l.recent.Len(), maxTable)
+		t.Errorf("%d and %d are remembered, want %d", len(l.byKey), l.recent.Len(), maxTable)
 	}
 	if l.take("first", slow, now) > 0 {
-		t.Error("who was forgotten does not begin anew")
+		t.Error("a forgotten caller does not start with a full allowance")
 	}
 }
 
@@ -40,29 +40,29 @@ func TestRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.take("bob", 2); err == nil {
-		t.Error("there is room for more than there is")
+		t.Error("more was taken than there is")
 	}
 	release()
 	release()
 	if _, err := r.take("ada", 3); err != nil {
-		t.Errorf("what was given back is not there: %v", err)
+		t.Errorf("released room is not available: %v", err)
 	}
 	if _, err := r.take("bob", 1); err == nil {
-		t.Error("it was given back twice")
+		t.Error("a second release gave room back again")
 	}
 	r = newRoom(4 * memoryAtMost)
 	if _, err := r.take("ada", memoryAtMost); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.take("ada", 1); err == nil {
-		t.Error("one user has room for more than the largest batch takes")
+		t.Error("one user can take more than the largest batch needs")
 	}
 	if _, err := r.take("bob", memoryAtMost); err != nil {
-		t.Errorf("another has no room beside: %v", err)
+		t.Errorf("there is no room for another user: %v", err)
 	}
 }
 
-func TestABatchTakesRoomByTheMemoryThatItMayNeed(t *testing.T) {
+func TestBatchesTakeTheMemoryTheyMayNeed(t *testing.T) {
 	for _, c := range []struct {
 		path         string
 		length, want int64
@@ -75,7 +75,7 @@ func TestABatchTakesRoomByTheMemoryThatItMayNeed(t *testing.T) {
 		{"/v1/tokens", 1000, 0},
 	} {
 		if got := (route{path: c.path}).body(&http.Request{ContentLength: c.length}); got != c.want {
-			t.Errorf("%d bytes to %s take %d, want %d", c.length, c.path, got, c.want)
+			t.Errorf("%d bytes sent to %s take %d, want %d", c.length, c.path, got, c.want)
 		}
 	}
 }

@@ -23,12 +23,12 @@ func TestRates(t *testing.T) {
 	slow := httpapi.Rate{PerSecond: 0.01, Burst: 2}
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.Requests, c.Limits.Attempts, c.Limits.Tries = slow, slow, slow })
 	for _, token := range []string{"Bearer view", "Bearer own", "Bearer wrong", "", "Bearer admin"} {
-		t.Run("of "+token+" are counted by themselves", func(t *testing.T) {
+		t.Run("are counted separately for "+token, func(t *testing.T) {
 			want := []int{200, 200, 429}
 			switch token {
 			case "Bearer wrong":
 				want = []int{401, 401, 429}
-			case "": // from the same address as those before
+			case "": // from the same address as the wrong token
 				want = []int{429}
 			}
 			for i, status := range want {
@@ -63,7 +63,7 @@ func TestStreams(t *testing.T) {
 			opened = append(opened, stream)
 		}
 	}
-	t.Run("who goes leaves room", func(t *testing.T) {
+	t.Run("a closed stream makes room for another", func(t *testing.T) {
 		opened[0].Close()
 		eventually(t, func() bool {
 			stream, err := open("operate")
@@ -71,7 +71,7 @@ func TestStreams(t *testing.T) {
 			return err == nil
 		})
 	})
-	t.Run("they end when the handler closes, and are not taken for whole", func(t *testing.T) {
+	t.Run("Close ends them with an error", func(t *testing.T) {
 		h.Close()
 		for _, stream := range opened {
 			if _, err := io.Copy(io.Discard, stream); drover.KindOf(err) != drover.KindUnreachable {
@@ -79,10 +79,10 @@ func TestStreams(t *testing.T) {
 			}
 		}
 		if _, err := open("submit"); drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("one more: %v", err)
+			t.Errorf("opening another: %v", err)
 		}
 	})
-	t.Run("the server can be shut down meanwhile", func(t *testing.T) {
+	t.Run("the server can shut down while one is open", func(t *testing.T) {
 		_, s := serve(t, f)
 		if _, err := client(t, s.URL, "view").Logs(t.Context(), drover.LogRequest{Job: whole, Follow: true}); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestRequestsAtOnce sends requests of one user whose bodies never arrive: nobody else has to wait.
+// TestRequestsAtOnce sends one user's requests whose bodies never arrive. Other users do not have to wait.
 func TestRequestsAtOnce(t *testing.T) {
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.AtOnce, c.Limits.AllAtOnce = 2, 3 })
 	hang := func() net.Conn {
@@ -107,7 +107,7 @@ func TestRequestsAtOnce(t *testing.T) {
 		fmt.Fprintf(conn, "POST /v1/inputs/missing HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer submit\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", s.Listener.Addr())
 		// The server requests the body only once the request is under way.
 		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
-			t.Fatalf("it answers %q, %v", line, err)
+			t.Fatalf("the server answers %q, %v", line, err)
 		}
 		return conn
 	}
@@ -118,7 +118,7 @@ func TestRequestsAtOnce(t *testing.T) {
 		return drover.KindOf(err) == drover.KindRateLimit
 	}
 	if !refused("submit") {
-		t.Error("a third of one user is not refused")
+		t.Error("a user's third request is not refused")
 	}
 	if refused("operate") {
 		t.Error("another user is refused as well")
@@ -127,7 +127,7 @@ func TestRequestsAtOnce(t *testing.T) {
 	eventually(t, func() bool { return !refused("submit") })
 }
 
-func TestStreamsOfJobsAreTheirUsers(t *testing.T) {
+func TestAttemptsStreamsCountForTheirUser(t *testing.T) {
 	_, s := serve(t, &fake{log: endless}, func(c *httpapi.Config) { c.Limits.Streams, c.Limits.AllStreams = 2, 4 })
 	open := func(token string, job drover.JobID) error {
 		_, err := client(t, s.URL, token).Logs(t.Context(), drover.LogRequest{Job: job, Stream: drover.Stdout, Follow: true})
@@ -138,11 +138,11 @@ func TestStreamsOfJobsAreTheirUsers(t *testing.T) {
 		job         drover.JobID
 		kind        drover.ErrorKind
 	}{
-		{"one attempt's", "own", own.Job, ""},
-		{"another's of the same user", "other", other.Job, ""},
-		{"a third of that user", "own", own.Job, drover.KindRateLimit},
+		{"an attempt's", "own", own.Job, ""},
+		{"another attempt's, of the same user", "other", other.Job, ""},
+		{"a third for that user", "own", own.Job, drover.KindRateLimit},
 		{"the user's own", "submit", whole, drover.KindRateLimit},
-		{"somebody else's", "admin", whole, ""},
+		{"another user's", "admin", whole, ""},
 	} {
 		if err := open(c.token, c.job); drover.KindOf(err) != c.kind {
 			t.Errorf("%s: %v, want %q", c.what, err, c.kind)
@@ -150,7 +150,7 @@ func TestStreamsOfJobsAreTheirUsers(t *testing.T) {
 	}
 }
 
-// TestStreamsFlow checks that each write arrives before the next.
+// TestStreamsFlow checks that each write arrives before the next one is made.
 func TestStreamsFlow(t *testing.T) {
 	from, to := io.Pipe()
 	events := make(chan drover.Event)
@@ -191,8 +191,8 @@ func TestStreamsFlow(t *testing.T) {
 	close(events)
 }
 
-// TestWhoDoesNotRead serves a client that requests a stream and then stops reading, with a fake clock.
-func TestWhoDoesNotRead(t *testing.T) {
+// TestClientThatDoesNotRead serves a client that requests a stream and then does not read it, with a fake clock.
+func TestClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &noisy{closed: make(chan struct{})}
 		conn, ended := bubble(t, &fake{log: func(context.Context) io.ReadCloser { return reader }})
@@ -206,8 +206,8 @@ func TestWhoDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotSend serves a client that announces contents and does not send them.
-func TestWhoDoesNotSend(t *testing.T) {
+// TestClientThatDoesNotSend serves a client that announces contents and does not send them.
+func TestClientThatDoesNotSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
 		conn, ended := bubble(t, &fake{put: func(_ string, contents io.Reader) error {
@@ -218,7 +218,7 @@ func TestWhoDoesNotSend(t *testing.T) {
 		began := time.Now()
 		request(t, conn, "PUT /v1/inputs/"+zeros, "Content-Length: 1000")
 		if err := <-failed; err == nil {
-			t.Error("the contents came")
+			t.Error("the contents arrived")
 		}
 		if took := time.Since(began); took < 30*time.Second || took > 35*time.Second {
 			t.Errorf("it was dropped after %v", took)
@@ -237,14 +237,14 @@ func TestQuietEvents(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if n := strings.Count(read.String(), ": still here\n\n"); n < 200 {
-			t.Errorf("it showed that it lives %d times in an hour", n)
+			t.Errorf("it sent %d signs of life in an hour", n)
 		}
 		ended()
 	})
 }
 
-// TestRevokedMeanwhile revokes the token of a client that watches events.
-func TestRevokedMeanwhile(t *testing.T) {
+// TestTokenRevokedWhileWatching revokes the token of a client that watches events.
+func TestTokenRevokedWhileWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
 		conn, ended := bubble(t, &fake{quiet: true}, func(c *httpapi.Config) {
@@ -266,7 +266,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 		revoked.Store(true)
 		began := time.Now()
 		if err := <-over; err != nil || time.Since(began) > 15*time.Second {
-			t.Errorf("it went on for %v: %v", time.Since(began), err)
+			t.Errorf("it continued for %v: %v", time.Since(began), err)
 		}
 		ended()
 	})
@@ -327,7 +327,7 @@ func (l *oneConn) Close() error {
 
 func (l *oneConn) Addr() net.Addr { return &net.IPAddr{} }
 
-// noisy is a log that always has more.
+// noisy is a log that never ends.
 type noisy struct {
 	once   sync.Once
 	closed chan struct{}
@@ -340,7 +340,7 @@ func (n *noisy) Close() error {
 	return nil
 }
 
-// endless is a log that is empty, never ends, and ignores the context.
+// endless returns a log that is empty, never ends, and ignores the context.
 func endless(context.Context) io.ReadCloser {
 	r, _ := io.Pipe()
 	return r
@@ -351,7 +351,7 @@ func eventually(t *testing.T, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it never was so")
+			t.Fatal("the condition never held")
 		}
 	}
 }

@@ -19,15 +19,15 @@ func TestMetrics(t *testing.T) {
 		from, bearer string
 		want         int
 	}{
-		{"from this host, where they are open", open, "127.0.0.1:4711", "", 200},
-		{"the same in the other network", open, "[::1]:4711", "", 200},
-		{"from another host, where they are open here", open, "192.0.2.7:4711", "", 401},
-		{"the same with a token", open, "192.0.2.7:4711", "view", 200},
-		{"from a job on an instance", open, "lab-x7k2p-1", "", 401},
-		{"from a job, with its attempt's token", open, "lab-x7k2p-1", "own", 403},
-		{"from this host, where they are not open", closed, "127.0.0.1:4711", "", 401},
-		{"the same with a token", closed, "127.0.0.1:4711", "view", 200},
-		{"where there are none", none, "127.0.0.1:4711", "view", 404},
+		{"open, from this host", open, "127.0.0.1:4711", "", 200},
+		{"open, from this host over IPv6", open, "[::1]:4711", "", 200},
+		{"open, from another host", open, "192.0.2.7:4711", "", 401},
+		{"open, from another host with a token", open, "192.0.2.7:4711", "view", 200},
+		{"open, from a job on an instance", open, "lab-x7k2p-1", "", 401},
+		{"open, from a job with its attempt's token", open, "lab-x7k2p-1", "own", 403},
+		{"not open, from this host", closed, "127.0.0.1:4711", "", 401},
+		{"not open, from this host with a token", closed, "127.0.0.1:4711", "view", 200},
+		{"no metrics", none, "127.0.0.1:4711", "view", 404},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/metrics", nil)
@@ -44,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestMetricsAreOpenOnlyWhereNobodyElseComes(t *testing.T) {
+func TestMetricsAreOpenOnlyIfOnlyThisHostHasAccess(t *testing.T) {
 	for _, c := range []struct {
 		listen, url string
 		want        bool
@@ -56,7 +56,7 @@ func TestMetricsAreOpenOnlyWhereNobodyElseComes(t *testing.T) {
 		{":8420", "", false},
 	} {
 		if got := httpapi.ReachOf(c.listen, c.url).OpenMetrics; got != c.want {
-			t.Errorf("listening on %s, reached at %q: %v", c.listen, c.url, got)
+			t.Errorf("listening on %s, with the URL %q: open is %v", c.listen, c.url, got)
 		}
 	}
 }

@@ -22,12 +22,12 @@ func TestOutputsInParts(t *testing.T) {
 		status              int
 		text                string
 	}{
-		{"from a byte on", "Range", "bytes=8-", 206, content[8:]},
+		{"from a byte to the end", "Range", "bytes=8-", 206, content[8:]},
 		{"up to a byte", "Range", "bytes=1-3", 206, content[1:4]},
-		{"only the end", "Range", "bytes=-4", 206, content[len(content)-4:]},
-		{"several parts at once are the whole", "Range", "bytes=0-1,4-5", 200, content},
-		{"what somebody has is not sent again", "If-None-Match", tag, 304, ""},
-		{"what has another hash is", "If-None-Match", `"other"`, 200, content},
+		{"the last bytes", "Range", "bytes=-4", 206, content[len(content)-4:]},
+		{"several parts give the whole", "Range", "bytes=0-1,4-5", 200, content},
+		{"an unchanged output is not sent again", "If-None-Match", tag, 304, ""},
+		{"an output with another hash is sent", "If-None-Match", `"other"`, 200, content},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got, text := ask(c.header, c.value); got.StatusCode != c.status || text != c.text {
@@ -35,7 +35,7 @@ func TestOutputsInParts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nothing begins after the end", func(t *testing.T) {
+	t.Run("a start after the end is refused", func(t *testing.T) {
 		if got, _ := ask("Range", "bytes=99-"); got.StatusCode != 416 {
 			t.Errorf("%d", got.StatusCode)
 		}

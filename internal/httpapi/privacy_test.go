@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// private is what a route shows of job 5, which is another user's.
+// private is a route and what it shows of job 5, which belongs to another user.
 type private struct {
 	path string
-	kept bool // callers who only view or submit get 403; otherwise they get an answer without what is private
+	kept bool // callers who only view or submit get 403; if false, they get an answer without the private parts
 }
 
 func privates() []private {
@@ -35,7 +35,7 @@ func privates() []private {
 	}
 }
 
-// others has one job, 5, which is another user's and has private text everywhere.
+// others has one job, 5, which belongs to another user and has private text everywhere.
 type others struct{ fake }
 
 func (o *others) job() drover.Job {
@@ -72,7 +72,7 @@ func (o *others) Events(ctxt, drover.EventFilter) iter.Seq2[drover.Event, error]
 	}
 }
 
-func TestWhatIsPrivate(t *testing.T) {
+func TestPrivacy(t *testing.T) {
 	_, s := serve(t, &others{})
 	_, shared := serve(t, &others{}, func(c *httpapi.Config) { c.Shared = true })
 	for _, p := range privates() {
@@ -96,7 +96,7 @@ func TestWhatIsPrivate(t *testing.T) {
 			})
 		}
 	}
-	t.Run("who is looked for by labels is one's own", func(t *testing.T) {
+	t.Run("a search by labels finds only one's own jobs", func(t *testing.T) {
 		for query, want := range map[string]int{"?label=a=b": 0, "?label=a=b&user=ada": 0, "?user=ada": 1, "": 1} {
 			var jobs []drover.Job
 			got := do(t, s.URL, "GET", "/v1/jobs"+query, "Bearer view", "")
@@ -104,11 +104,11 @@ func TestWhatIsPrivate(t *testing.T) {
 				t.Errorf("%q: %v %s", query, err, got.text)
 			}
 			if len(jobs) == 1 && jobs[0].Command == nil {
-				t.Errorf("%q: its command is no list: %s", query, got.text)
+				t.Errorf("%q: its command is not a list: %s", query, got.text)
 			}
 		}
 	})
-	t.Run("events of the fleet are whole, and of others' jobs it is said that they happened", func(t *testing.T) {
+	t.Run("events about the fleet are complete, those about others' jobs say only that they changed", func(t *testing.T) {
 		var texts []string
 		for e, err := range client(t, s.URL, "view").Events(t.Context(), drover.EventFilter{Recent: true}) {
 			if err != nil {
@@ -121,7 +121,7 @@ func TestWhatIsPrivate(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("one's own job is whole, also to its attempts", func(t *testing.T) {
+	t.Run("one's own job is complete, for its attempts too", func(t *testing.T) {
 		_, s := serve(t, &fake{})
 		for token, path := range map[string]string{"view": "/v1/jobs/17.3", "own": "/v1/jobs/17.3"} {
 			var job drover.Job

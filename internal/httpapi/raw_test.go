@@ -17,12 +17,12 @@ import (
 
 const hello = "name: hello\njobs:\n  - name: greet\n    array: 20\n    command: [echo, hello]\n"
 
-// TestSubmitByHand sends batches as curl does.
+// TestSubmitByHand submits batches as curl would.
 func TestSubmitByHand(t *testing.T) {
 	f := &fake{}
 	_, s := serve(t, f)
 	for _, kind := range []string{"", "application/yaml", "text/yaml; charset=utf-8", "application/json"} {
-		t.Run("a batch file is taken as it is, as "+kind, func(t *testing.T) {
+		t.Run("accepts a batch file unchanged, with the content type "+kind, func(t *testing.T) {
 			f.asked = nil
 			got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", hello, "Content-Type: "+kind, "Idempotency-Key: k")
 			if got.StatusCode != 201 || !strings.HasPrefix(got.Header.Get("Location"), "/v1/jobs?batch=") {
@@ -34,7 +34,7 @@ func TestSubmitByHand(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what is wrong with it has its place", func(t *testing.T) {
+	t.Run("a fault has its position", func(t *testing.T) {
 		got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", strings.Replace(hello, "command", "comand", 1), "Content-Type: application/yaml")
 		p := got.problem(t)
 		last := p.Errors[len(p.Errors)-1]
@@ -42,26 +42,26 @@ func TestSubmitByHand(t *testing.T) {
 			t.Errorf("got %s", got.text)
 		}
 	})
-	t.Run("JSON that is cut off is called that", func(t *testing.T) {
+	t.Run("reports truncated JSON as such", func(t *testing.T) {
 		got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", `{"jobs":[{"name":"x"`, "Content-Type: application/json")
 		if got.StatusCode != 400 || !strings.Contains(got.problem(t).Detail, "unexpected end of JSON input") {
 			t.Errorf("got %s", got.text)
 		}
 	})
-	t.Run("what says that it is something else is refused", func(t *testing.T) {
+	t.Run("another content type is refused", func(t *testing.T) {
 		got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", hello, "Content-Type: application/x-www-form-urlencoded")
 		if got.StatusCode != 415 || got.problem(t).Kind != drover.KindInvalid {
 			t.Errorf("got %s", got.text)
 		}
 	})
-	t.Run("without a body there is nothing to submit", func(t *testing.T) {
+	t.Run("an empty body is refused", func(t *testing.T) {
 		if got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", ""); got.StatusCode != 400 || got.problem(t).Kind != drover.KindInvalid {
 			t.Errorf("got %s", got.text)
 		}
 	})
 }
 
-// TestVerbsByHand sends instances verbs as curl does.
+// TestVerbsByHand sends instances verbs as curl would.
 // covers D5
 func TestVerbsByHand(t *testing.T) {
 	f := &fake{}
@@ -69,8 +69,8 @@ func TestVerbsByHand(t *testing.T) {
 	for _, c := range []struct{ name, query, body, want string }{
 		{"no body is needed", "", "", ""},
 		{"the reason may be in the query", "?reason=the+disk", "", "the disk"},
-		{"or in the body", "", `{"reason": "the disk"}`, "the disk"},
-		{"whose word counts", "?reason=a", `{"reason": "b"}`, "b"},
+		{"the reason may be in the body", "", `{"reason": "the disk"}`, "the disk"},
+		{"the reason in the body takes precedence", "?reason=a", `{"reason": "b"}`, "b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.asked = nil
@@ -82,7 +82,7 @@ func TestVerbsByHand(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that every faulty request is answered with a problem that names the fault.
+// TestRefusals checks that the answer to a faulty request is a problem that names the fault.
 func TestRefusals(t *testing.T) {
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.Input = 10 })
 	for _, c := range []struct {
@@ -91,29 +91,29 @@ func TestRefusals(t *testing.T) {
 		kind                             drover.ErrorKind
 		says                             string
 	}{
-		{"no such path", "GET", "/v1/machines", "", "", 404, drover.KindNotFound, "the API has no path /v1/machines"},
-		{"a path that is not plain", "GET", "//v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path //v1/jobs"},
-		{"steps in a path", "GET", "/v1/../v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path"},
-		{"a method that it does not take", "DELETE", "/v1/jobs/17", "", "", 405, drover.KindUnsupported, "accepts GET, PATCH, not DELETE"},
-		{"no JSON", "POST", "/v1/instances/i/drain", "{", "", 400, drover.KindInvalid, "body"},
-		{"a key that is not known", "POST", "/v1/instances/i/drain", `{"raeson": "x"}`, "", 400, drover.KindInvalid, "raeson"},
-		{"a body that is a form", "POST", "/v1/instances/i/drain", "reason=x", "Content-Type: application/x-www-form-urlencoded", 415, drover.KindInvalid, "unknown content type"},
-		{"a job id that is none", "GET", "/v1/jobs/x", "", "", 400, drover.KindInvalid, "is not a job id"},
-		{"a limit that is no number", "GET", "/v1/jobs?limit=x", "", "", 400, drover.KindInvalid, "query.limit: invalid integer"},
-		{"a state of no job", "GET", "/v1/jobs?state=bogus", "", "", 400, drover.KindInvalid, "query.state"},
-		{"a state of no instance", "GET", "/v1/instances?state=queued", "", "", 400, drover.KindInvalid, "query.state"},
-		{"a limit below nothing", "GET", "/v1/jobs?limit=-1", "", "", 400, drover.KindInvalid, "query.limit"},
+		{"an unknown path", "GET", "/v1/machines", "", "", 404, drover.KindNotFound, "the API has no path /v1/machines"},
+		{"an empty part in a path", "GET", "//v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path //v1/jobs"},
+		{"dots in a path", "GET", "/v1/../v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path"},
+		{"an unsupported method", "DELETE", "/v1/jobs/17", "", "", 405, drover.KindUnsupported, "accepts GET, PATCH, not DELETE"},
+		{"malformed JSON", "POST", "/v1/instances/i/drain", "{", "", 400, drover.KindInvalid, "body"},
+		{"an unknown key", "POST", "/v1/instances/i/drain", `{"raeson": "x"}`, "", 400, drover.KindInvalid, "raeson"},
+		{"a form as the body", "POST", "/v1/instances/i/drain", "reason=x", "Content-Type: application/x-www-form-urlencoded", 415, drover.KindInvalid, "unknown content type"},
+		{"an invalid job id", "GET", "/v1/jobs/x", "", "", 400, drover.KindInvalid, "is not a job id"},
+		{"a limit that is not a number", "GET", "/v1/jobs?limit=x", "", "", 400, drover.KindInvalid, "query.limit: invalid integer"},
+		{"an unknown job state", "GET", "/v1/jobs?state=bogus", "", "", 400, drover.KindInvalid, "query.state"},
+		{"an unknown instance state", "GET", "/v1/instances?state=queued", "", "", 400, drover.KindInvalid, "query.state"},
+		{"a negative limit", "GET", "/v1/jobs?limit=-1", "", "", 400, drover.KindInvalid, "query.limit"},
 		{"a label without a value", "GET", "/v1/jobs?label=x", "", "", 400, drover.KindInvalid, "has no value"},
-		{"a stream that is none", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},
-		{"a time that is none", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
-		{"a time that is far away", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
-		{"an amount that is none", "GET", "/v1/offers?memory=4GB", "", "", 400, drover.KindInvalid, `"4GB" is not a size`},
-		{"an architecture that is none", "GET", "/v1/offers?arch=arm", "", "", 400, drover.KindInvalid, "query.arch"},
-		{"a level that is none", "GET", "/v1/events?level=loud", "", "", 400, drover.KindInvalid, "query.level"},
-		{"no path of an output", "GET", "/v1/jobs/1/outputs/content", "", "", 400, drover.KindInvalid, "query.path"},
-		{"a hash that is none", "PUT", "/v1/inputs/abc", "x", "", 400, drover.KindInvalid, "path.hash"},
-		{"a priority that is left out", "PATCH", "/v1/jobs/1", "{}", "", 400, drover.KindInvalid, "priority"},
-		{"more hashes than may be", "POST", "/v1/inputs/missing", "[" + strings.Repeat(`"a",`, 10_000) + `"a"]`, "", 400, drover.KindInvalid, "body"},
+		{"an unknown stream", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},
+		{"an invalid time", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
+		{"a time too far in the future", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
+		{"an invalid size", "GET", "/v1/offers?memory=4GB", "", "", 400, drover.KindInvalid, `"4GB" is not a size`},
+		{"an unknown architecture", "GET", "/v1/offers?arch=arm", "", "", 400, drover.KindInvalid, "query.arch"},
+		{"an unknown level", "GET", "/v1/events?level=loud", "", "", 400, drover.KindInvalid, "query.level"},
+		{"an output without a path", "GET", "/v1/jobs/1/outputs/content", "", "", 400, drover.KindInvalid, "query.path"},
+		{"an invalid hash", "PUT", "/v1/inputs/abc", "x", "", 400, drover.KindInvalid, "path.hash"},
+		{"a missing priority", "PATCH", "/v1/jobs/1", "{}", "", 400, drover.KindInvalid, "priority"},
+		{"too many hashes", "POST", "/v1/inputs/missing", "[" + strings.Repeat(`"a",`, 10_000) + `"a"]`, "", 400, drover.KindInvalid, "body"},
 		{"a batch that is too large", "POST", "/v1/batches", strings.Repeat("#", 8<<20+1), "", 413, drover.KindInvalid, "larger than 8Mi"},
 		{"a body that is too large", "POST", "/v1/tokens", strings.Repeat(" ", 64<<10+1), "", 413, drover.KindInvalid, "larger than 64Ki"},
 		{"an input that is too large", "PUT", "/v1/inputs/" + zeros, "more than ten bytes", "", 413, drover.KindInvalid, "larger than 10"},
@@ -126,23 +126,23 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %s", got.text)
 			}
 			if c.status == 405 && got.Header.Get("Allow") != "GET, PATCH" {
-				t.Errorf("it allows %q", got.Header.Get("Allow"))
+				t.Errorf("Allow is %q", got.Header.Get("Allow"))
 			}
 		})
 	}
-	t.Run("what was sent is not repeated", func(t *testing.T) {
+	t.Run("the problem does not repeat the request", func(t *testing.T) {
 		if got := do(t, s.URL, "POST", "/v1/tokens", "Bearer admin", `{"user": "u", "role": {"hunter2": 1}}`); got.StatusCode != 400 || strings.Contains(got.text, "hunter2") {
 			t.Errorf("got %s", got.text)
 		}
 	})
-	t.Run("HEAD is no GET", func(t *testing.T) {
+	t.Run("HEAD is refused", func(t *testing.T) {
 		if got := do(t, s.URL, "HEAD", "/v1/events", "Bearer view", ""); got.StatusCode != 405 {
 			t.Errorf("got %d", got.StatusCode)
 		}
 	})
 }
 
-func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
+func TestUnknownParametersAreRefused(t *testing.T) {
 	f := &fake{}
 	_, s := serve(t, f)
 	for _, c := range []struct{ method, path, message, hint string }{
@@ -157,11 +157,11 @@ func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
 			f.asked = nil
 			got := do(t, s.URL, c.method, c.path, "Bearer submit", "")
 			if p := got.problem(t); got.StatusCode != 400 || p.Kind != drover.KindInvalid || p.Detail != c.message || p.Hint != c.hint || f.asked != nil {
-				t.Errorf("got %s, and asked %v", got.text, f.asked)
+				t.Errorf("got %s, and called %v", got.text, f.asked)
 			}
 		})
 	}
-	t.Run("a probe may add what it likes", func(t *testing.T) {
+	t.Run("a probe may add any parameter", func(t *testing.T) {
 		if got := do(t, s.URL, "GET", "/readyz?verbose", "", ""); got.StatusCode != 200 {
 			t.Errorf("got %s", got.text)
 		}
@@ -180,7 +180,7 @@ func TestHeaders(t *testing.T) {
 		"/livez":                                         "text/plain; charset=utf-8",
 		"/nothing":                                       "application/problem+json",
 	} {
-		t.Run(path+" is kept nowhere, taken for nothing else, and not for other sites", func(t *testing.T) {
+		t.Run(path+" is not cached, sniffed or open to other sites", func(t *testing.T) {
 			got := do(t, s.URL, "GET", path, "Bearer admin", "", "Origin: https://elsewhere.example")
 			want := map[string]string{"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Access-Control-Allow-Origin": ""}
 			for name, value := range want {
@@ -189,20 +189,20 @@ func TestHeaders(t *testing.T) {
 				}
 			}
 			if strings.Contains(got.text, "$schema") || got.Header.Get("Link") != "" && strings.Contains(got.Header.Get("Link"), "describedby") {
-				t.Errorf("it has links to schemas: %v %s", got.Header, got.text)
+				t.Errorf("it links to schemas: %v %s", got.Header, got.text)
 			}
 			if disposition := got.Header.Get("Content-Disposition"); strings.Contains(path, "content") && !strings.HasPrefix(disposition, "attachment; filename") {
-				t.Errorf("the disposition is %q", disposition)
+				t.Errorf("Content-Disposition is %q", disposition)
 			}
 		})
 	}
-	t.Run("the next page is named", func(t *testing.T) {
+	t.Run("a list links to its next page", func(t *testing.T) {
 		got := do(t, s.URL, "GET", "/v1/jobs?state=failed&limit=2", "Bearer view", "")
 		if want := `</v1/jobs?after=17.3&limit=2&state=failed>; rel="next"`; got.Header.Get("Link") != want {
 			t.Errorf("got %q, want %q", got.Header.Get("Link"), want)
 		}
 	})
-	t.Run("what comes too early says when it may come again", func(t *testing.T) {
+	t.Run("a refusal for rate says when to retry", func(t *testing.T) {
 		e := drover.Errorf(drover.KindRateLimit, "slowly")
 		e.RetryAt = drover.TimeOf(time.Now().Add(90 * time.Second))
 		_, s := serve(t, &fake{err: e})
@@ -226,15 +226,15 @@ func TestHosts(t *testing.T) {
 	h.Move(httpapi.ReachOf("127.0.0.1:8420", "https://elsewhere.example.org"))
 	for host, want := range map[string]int{"elsewhere.example.org": 200, "drover.example.org": 403} {
 		if got := do(t, s.URL, "GET", "/livez", "", "", "Host: "+host); got.StatusCode != want {
-			t.Errorf("once it has moved, %s: %d, want %d", host, got.StatusCode, want)
+			t.Errorf("after Move, %s: %d, want %d", host, got.StatusCode, want)
 		}
 	}
 	if hosts := httpapi.ReachOf("0.0.0.0:8420", "https://drover.example.org").Hosts; hosts != nil {
-		t.Errorf("off loopback only %v would be answered", hosts)
+		t.Errorf("off loopback, only the hosts %v are accepted", hosts)
 	}
 }
 
-func TestWhoAsksWhetherItIsReadyIsToldTheNotice(t *testing.T) {
+func TestReadinessShowsTheNotice(t *testing.T) {
 	notice := ""
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Notice = func() string { return notice } })
 	for text, want := range map[string]string{"": "ok\n", "the file is refused": "ok\nthe file is refused\n"} {
@@ -254,7 +254,7 @@ func TestPanics(t *testing.T) {
 	}
 	s.Close()
 	if !strings.Contains(log.String(), "out of cheese") || !strings.Contains(log.String(), "fake_test.go") {
-		t.Errorf("the log has neither what nor where: %s", log.String())
+		t.Errorf("the log lacks the panic or its place: %s", log.String())
 	}
 }
 
@@ -265,7 +265,7 @@ func TestLog(t *testing.T) {
 	do(t, s.URL, "GET", "/v1/status", "Bearer secret-token", "")
 	s.Close()
 	if strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "path=/v1/explain status=200") || !strings.Contains(log.String(), "path=/v1/status status=401") {
-		t.Errorf("the log says %s", log.String())
+		t.Errorf("the log is %s", log.String())
 	}
 }
 
@@ -282,18 +282,18 @@ func TestReady(t *testing.T) {
 		t.Fatal(bad)
 	}
 	if err := client.Ready(t.Context()); drover.KindOf(err) != drover.KindTransient {
-		t.Errorf("a client is told %v", err)
+		t.Errorf("a client gets %v", err)
 	}
 	err = nil
 	if err := client.Ready(t.Context()); err != nil {
-		t.Errorf("a client is told %v", err)
+		t.Errorf("a client gets %v", err)
 	}
 	if got := do(t, s.URL, "GET", "/readyz", "", ""); got.StatusCode != 200 || got.text != "ok\n" {
 		t.Errorf("ready: %s", got.text)
 	}
 	h.Close()
 	if got := do(t, s.URL, "GET", "/readyz", "", ""); got.StatusCode != 503 {
-		t.Errorf("ending: %s", got.text)
+		t.Errorf("after Close: %s", got.text)
 	}
 }
 
@@ -317,9 +317,9 @@ func TestDescription(t *testing.T) {
 		t.Fatal(err)
 	}
 	if doc.OpenAPI != "3.1.0" || doc.Info.Version != "1.2.3" || len(doc.Servers) != 1 {
-		t.Errorf("it is %s of %s", doc.OpenAPI, doc.Info.Version)
+		t.Errorf("OpenAPI %s, version %s, %d servers", doc.OpenAPI, doc.Info.Version, len(doc.Servers))
 	}
-	known := map[string]*jsonschema.Resolved{} // which many answers share
+	known := map[string]*jsonschema.Resolved{} // shared by many answers
 	resolve := func(schema any) (*jsonschema.Resolved, error) {
 		key := fmt.Sprint(schema)
 		if resolved, ok := known[key]; ok {
@@ -358,15 +358,15 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%s %s: %s of type %q is not described", a.method, a.path, got.Status, kind)
 		case kind == "application/json":
 			if err := valid(answer.Content[kind].Schema, got.text); err != nil {
-				t.Errorf("%s %s answers otherwise than described: %v\n%s", a.method, a.path, err, got.text)
+				t.Errorf("%s %s: the answer does not match its description: %v\n%s", a.method, a.path, err, got.text)
 			}
 		}
 		if len(op.Security) == 0 || (len(op.Security[0]) == 0) != (a.role == "") {
-			t.Errorf("%s %s: its security is said to be %v", a.method, a.path, op.Security)
+			t.Errorf("%s %s: the described security is %v", a.method, a.path, op.Security)
 		}
 		refused := do(t, s.URL, a.method, "/v1/nothing", "", "")
 		if err := valid(op.Responses["default"].Content["application/problem+json"].Schema, refused.text); err != nil {
-			t.Errorf("%s %s: a problem is otherwise than described: %v", a.method, a.path, err)
+			t.Errorf("%s %s: a problem does not match its description: %v", a.method, a.path, err)
 		}
 	}
 	for schema, value := range map[string]any{"Offer": drover.Offer{}, "Costs": drover.Costs{Lines: []drover.CostLine{}}, "File": drover.File{Path: "a\xff"}} {
@@ -375,12 +375,12 @@ func TestDescription(t *testing.T) {
 			err = valid(map[string]any{"$ref": "#/$defs/" + schema}, string(answer))
 		}
 		if err != nil {
-			t.Errorf("%s is otherwise than described: %v\n%s", schema, err, answer)
+			t.Errorf("%s does not match its description: %v\n%s", schema, err, answer)
 		}
 	}
 	for _, leaked := range []string{"ErrorModel", "ErrorDetail"} {
 		if strings.Contains(text, leaked) {
-			t.Errorf("it speaks of %s", leaked)
+			t.Errorf("it mentions %s", leaked)
 		}
 	}
 }

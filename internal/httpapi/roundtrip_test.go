@@ -33,7 +33,7 @@ func batch() drover.Batch {
 	return drover.Batch{Name: "hello", User: "me", Jobs: []drover.JobSpec{first, second}}
 }
 
-// calls returns all methods of a Service, each with all parameters set.
+// calls returns a call of every method of a Service, most with all parameters set.
 func calls() map[string]func(ctx context.Context, s drover.Service) (any, error) {
 	type ctx = context.Context
 	type svc = drover.Service
@@ -123,7 +123,7 @@ func text(r io.ReadCloser, err error) (any, error) {
 	return string(b), err
 }
 
-// TestRoundTrip calls a Service directly and through Handler and Client: arguments, answers and errors are the same.
+// TestRoundTrip calls a Service directly and through Handler and Client. Arguments, answers and errors are the same.
 // covers D22 K8
 func TestRoundTrip(t *testing.T) {
 	direct, remote := &fake{}, &fake{}
@@ -131,7 +131,7 @@ func TestRoundTrip(t *testing.T) {
 	c := client(t, s.URL, "admin")
 	as := drover.WithIdentity(t.Context(), drover.Identity{User: "adminer", Role: drover.RoleAdmin})
 	for name, call := range calls() {
-		t.Run(name+" is asked and answered alike", func(t *testing.T) {
+		t.Run(name+" has the same arguments and answer", func(t *testing.T) {
 			direct.asked, remote.asked = nil, nil
 			want, err := call(as, direct)
 			if err != nil {
@@ -142,16 +142,16 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(direct.asked, remote.asked, cmpopts.EquateEmpty()); diff != "" && name != "OpenOutput" { // the outputs are also listed, for size and hash
-				t.Errorf("asked (-itself +through the client)\n%s", diff)
+				t.Errorf("arguments (-direct +through the client)\n%s", diff)
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("answered (-itself +through the client)\n%s", diff)
+				t.Errorf("answer (-direct +through the client)\n%s", diff)
 			}
 		})
 	}
 	inner := httpapi.Within(serveWithin(remote), drover.NewSecret("admin"))
 	for name, call := range calls() {
-		t.Run(name+" is answered alike within the process", func(t *testing.T) {
+		t.Run(name+" has the same arguments and answer within the process", func(t *testing.T) {
 			direct.asked, remote.asked = nil, nil
 			want, err := call(as, direct)
 			got, innerErr := call(t.Context(), inner)
@@ -167,7 +167,7 @@ func TestRoundTrip(t *testing.T) {
 		})
 	}
 	for _, err := range errorsOfEveryKind() {
-		t.Run("an error of kind "+string(err.Kind)+" comes back as it was", func(t *testing.T) {
+		t.Run("an error of kind "+string(err.Kind)+" arrives unchanged", func(t *testing.T) {
 			remote.err = err
 			defer func() { remote.err = nil }()
 			for name, call := range calls() {
@@ -178,7 +178,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an error without a kind is an internal one", func(t *testing.T) {
+	t.Run("an error without a kind is internal", func(t *testing.T) {
 		remote.err = io.ErrNoProgress
 		defer func() { remote.err = nil }()
 		_, err := c.Status(t.Context())
@@ -186,7 +186,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
-	t.Run("lists of nothing are empty", func(t *testing.T) {
+	t.Run("an empty list stays empty", func(t *testing.T) {
 		_, s := serve(t, empty{remote})
 		c := client(t, s.URL, "admin")
 		page, err := c.Jobs(t.Context(), drover.JobFilter{})
@@ -209,7 +209,7 @@ func errorsOfEveryKind() []*drover.Error {
 	return all
 }
 
-// empty lists nothing.
+// empty has no jobs.
 type empty struct{ drover.Service }
 
 func (empty) Jobs(context.Context, drover.JobFilter) (drover.Page[drover.Job], error) {

@@ -13,7 +13,7 @@ import (
 	"drover/internal/httpapi"
 )
 
-// TestConnectionsOfStrangers has somebody hold many connections open without ever showing a token.
+// TestConnectionsOfStrangers holds many connections open without a valid token.
 func TestConnectionsOfStrangers(t *testing.T) {
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.Strangers = 3 })
 	dial := func() net.Conn {
@@ -48,7 +48,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	var held []net.Conn
 	for range 10 {
 		conn := dial()
-		if status := ask(conn, "wrong"); status != 401 { // so that they have come in this order
+		if status := ask(conn, "wrong"); status != 401 { // so that they arrive in this order
 			t.Fatalf("a wrong token: %d", status)
 		}
 		held = append(held, conn)
@@ -56,14 +56,14 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	eventually(t, func() bool { return dropped(held[6]) })
 	for i, conn := range held {
 		if want := i < 7; dropped(conn) != want {
-			t.Errorf("of ten that are held, number %d was dropped: %v", i, !want)
+			t.Errorf("of ten connections without a valid token, number %d was dropped: %v", i, !want)
 		}
 	}
 	friend.SetReadDeadline(time.Time{})
 	if status := ask(friend, "view"); status != 200 {
-		t.Errorf("who was known before: %d", status)
+		t.Errorf("a connection that had a valid token before: %d", status)
 	}
 	if status := ask(dial(), "view"); status != 200 {
-		t.Errorf("who comes later: %d", status)
+		t.Errorf("a new connection with a valid token: %d", status)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWithin(t *testing.T) {
-	t.Run("what is written is read at once, and who leaves ends the request", func(t *testing.T) {
+	t.Run("a write can be read at once, and closing ends the request", func(t *testing.T) {
 		gone := make(chan struct{})
 		f := &fake{log: func(ctx context.Context) io.ReadCloser {
 			r, w := io.Pipe()
@@ -38,7 +38,7 @@ func TestWithin(t *testing.T) {
 		log.Close()
 		<-gone
 	})
-	t.Run("a token may do within what it may do without", func(t *testing.T) {
+	t.Run("a token allows the same as over the network", func(t *testing.T) {
 		c := httpapi.Within(serveWithin(&fake{}), drover.NewSecret("view"))
 		if _, err := c.Cancel(t.Context(), whole, ""); drover.KindOf(err) != drover.KindForbidden {
 			t.Error(err)
@@ -47,7 +47,7 @@ func TestWithin(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a panic is an error", func(t *testing.T) {
+	t.Run("a panic becomes an error", func(t *testing.T) {
 		if _, err := httpapi.Within(serveWithin(panicking{}), drover.NewSecret("view")).Status(t.Context()); drover.KindOf(err) != drover.KindInternal {
 			t.Error(err)
 		}
@@ -83,13 +83,13 @@ func TestPages(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a link is made for the token that asks", func(t *testing.T) {
+	t.Run("a link logs in with the caller's token", func(t *testing.T) {
 		link, err := client(t, s.URL, "submit").Login(t.Context())
 		if err != nil || link != s.URL+"/login?code=for-submit" {
 			t.Errorf("%q, %v", link, err)
 		}
 	})
-	t.Run("without pages there is no link", func(t *testing.T) {
+	t.Run("without pages, there is no link", func(t *testing.T) {
 		_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Login = nil })
 		if _, err := client(t, s.URL, "admin").Login(t.Context()); drover.KindOf(err) != drover.KindUnsupported {
 			t.Error(err)

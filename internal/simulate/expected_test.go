@@ -12,13 +12,13 @@ import (
 	"drover/internal/trace"
 )
 
-// guesses are how wrong people's expected run times may be: the standard deviation of the logarithm of the factor.
+// guesses are how wrong expected run times may be: the standard deviation of the logarithm of the factor.
 var guesses = []struct {
 	name  string
 	wrong float64
 }{{"right", 0}, {"three times too long or too short", math.Log(3)}, {"ten times too long or too short", math.Log(10)}}
 
-// batch returns jobs of six sizes that are submitted within a time, in random order. Half of them take between 4 and 28
+// batch returns jobs of six sizes, submitted at random times within a period. Half of them take between 4 and 28
 // minutes, and one in twenty takes 2 hours or more.
 func batch(seed uint64, count int, within time.Duration, wrong float64) *trace.Trace {
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -43,18 +43,18 @@ func logNormal(dice *rand.Rand, median time.Duration, spread float64) time.Durat
 	return time.Duration(min(d, float64(10_000*time.Hour))).Round(time.Millisecond) + time.Second
 }
 
-// costOfFirstBatches returns what batches of 300 jobs at once cost, each the first that Drover ever gets.
+// costOfFirstBatches returns what batches of 300 jobs submitted at once cost, each the first that Drover ever gets.
 func costOfFirstBatches(t testing.TB, seeds uint64, x Expected, wrong float64) (all float64) {
 	for seed := range seeds {
 		in := input(seed, 0)
 		in.Trace, in.Expected = batch(seed, 300, 0, wrong), x
-		in.Models.Interrupted = 0 // with so few jobs, luck would decide
+		in.Models.Interrupted = 0 // with so few jobs, luck would decide the cost
 		all += whole(t, in, Drover).Cost
 	}
 	return all
 }
 
-func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
+func TestJobsLikelyToEndTogetherShareInstances(t *testing.T) {
 	const seeds = 4
 	unknown := costOfFirstBatches(t, seeds, ExpectNothing, 0)
 	for _, c := range []struct {
@@ -62,18 +62,18 @@ func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
 		wrong float64
 		most  float64 // of the cost when nothing is known
 	}{
-		{"which costs less when guesses are right", 0, 0.999},
-		{"which costs little more when the first guesses ever are three times too long or too short", math.Log(3), 1.03},
+		{"which costs less when estimates are right", 0, 0.999},
+		{"which costs little more when the first estimates are three times too long or too short", math.Log(3), 1.03},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if known := costOfFirstBatches(t, seeds, AsRequested, c.wrong); known > c.most*unknown {
-				t.Errorf("$%.2f, and $%.2f when nothing is known", known, unknown)
+				t.Errorf("it costs $%.2f, and $%.2f when nothing is known", known, unknown)
 			}
 		})
 	}
 }
 
-// BenchmarkFirstEstimates measures what the first estimates ever save or cost, over sixteen batches.
+// BenchmarkFirstEstimates measures what the very first estimates save or cost, over sixteen batches.
 func BenchmarkFirstEstimates(b *testing.B) {
 	run := func(name string, x Expected, wrong float64) {
 		b.Run(name, func(b *testing.B) {

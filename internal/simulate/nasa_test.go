@@ -32,7 +32,7 @@ func BenchmarkNASA(b *testing.B) {
 func nasa(tb testing.TB) Input {
 	data := os.Getenv("DATA")
 	if data == "" {
-		tb.Skip("DATA names no folder with the log and the price list")
+		tb.Skip("DATA does not name the folder of the log and the price list")
 	}
 	log, err := trace.Open(filepath.Join(data, "NASA-iPSC-1993-3.1-cln.swf.gz"))
 	if err != nil {

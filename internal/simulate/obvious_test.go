@@ -12,7 +12,7 @@ import (
 	"drover/internal/trace"
 )
 
-// obvious models an older system a second time, as simply as possible: it searches everything for the time of the next
+// obvious models a simpler policy a second time, as simply as possible: it searches everything for the time of the next
 // event, carries out that event, and then goes through all waiting jobs.
 type obvious struct {
 	in     Input
@@ -30,7 +30,7 @@ type plainJob struct {
 	on      *plainInstance
 	ends    drover.Time // 0: it is not running
 	done    bool
-	waited  time.Duration // until its first start; -1: it has not started
+	waited  time.Duration // from submission to its first start; -1: it has not started
 }
 
 type plainInstance struct {
@@ -200,7 +200,7 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 				return c.Price
 			}
 		}
-		panic("it is not offered")
+		panic("the offering does not exist")
 	}
 	from, until := in.accepted, in.until
 	if period := o.in.Settings.Clouds[0].Billing.Period; period > 0 {
@@ -212,7 +212,7 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 	for from < until {
 		step := from.Sub(o.in.Begin())/priceStep + 1
 		to := min(until, o.in.Begin().Add(step*priceStep))
-		for to < until && (to >= in.until || price(to) == price(from)) { // a period lasts as long as the price, which stays the same from the end on
+		for to < until && (to >= in.until || price(to) == price(from)) { // join periods of equal price; after its end, an instance keeps its last price
 			to = min(until, to.Add(priceStep))
 		}
 		sum += price(from).For(to.Sub(from))
@@ -221,7 +221,7 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 	return sum
 }
 
-// input returns a small workload in which no two events coincide, except jobs submitted together. With a limit it has
+// input returns a small workload in which no two events coincide, except jobs submitted together. With a limit, it has
 // no arrays, since jobs that end at the same time would free room in no particular order.
 func input(seed uint64, limit int) Input {
 	dice := rand.New(rand.NewPCG(seed, 9))
@@ -259,7 +259,7 @@ func input(seed uint64, limit int) Input {
 	}
 }
 
-func TestOlderSystemsDoWhatAnObviousModelDoes(t *testing.T) {
+func TestSimplerPoliciesMatchAnObviousModel(t *testing.T) {
 	interrupted := 0
 	for seed := range uint64(6) {
 		for _, limit := range []int{0, 2} {
@@ -281,7 +281,7 @@ func TestOlderSystemsDoWhatAnObviousModelDoes(t *testing.T) {
 				}
 				cost, waits := o.run()
 				if want := Summarize(waits); r.Money != cost || r.Wait != want || r.Instances != len(o.fleet) || r.Done != r.Jobs {
-					t.Errorf("seed %d, at most %d, %s: %v with %d instances and waits %+v, %d of %d done; an obvious model says %v, %d, %+v",
+					t.Errorf("seed %d, at most %d, %s: %v with %d instances and waits %+v, %d of %d done; the obvious model has %v, %d, %+v",
 						seed, limit, p, r.Money, r.Instances, r.Wait, r.Done, r.Jobs, cost, len(o.fleet), want)
 				}
 				interrupted += r.Lost
@@ -289,6 +289,6 @@ func TestOlderSystemsDoWhatAnObviousModelDoes(t *testing.T) {
 		}
 	}
 	if interrupted == 0 {
-		t.Error("nothing was interrupted, so that is not compared")
+		t.Error("nothing was interrupted, so interruptions were not compared")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"drover/internal/trace"
 )
 
-// keeping is a pool of 30 spot instances over three zones for two days, where a tenth is interrupted within an hour.
+// keeping returns a pool of 30 spot instances in three zones for two days. A tenth are interrupted within an hour.
 func keeping() Input {
 	m := DefaultModels
 	m.Interrupted = 0.1
@@ -34,8 +34,8 @@ func keeping() Input {
 }
 
 // covers P1 P2 P3
-func TestAPoolIsKeptInASimulation(t *testing.T) {
-	for name, exhausted := range map[string]float64{"with capacity everywhere": 0, "with zones that have none now and then": 0.2} {
+func TestSimulatedPoolIsMaintained(t *testing.T) {
+	for name, exhausted := range map[string]float64{"with capacity everywhere": 0, "with zones that sometimes have none": 0.2} {
 		t.Run(name, func(t *testing.T) {
 			in := keeping()
 			in.Models.Exhausted = exhausted
@@ -45,27 +45,27 @@ func TestAPoolIsKeptInASimulation(t *testing.T) {
 			}
 			p := r.Pools[0]
 			if p.Ready < 0.995 || p.Unbalanced != 0 || p.Beyond != 0 {
-				t.Errorf("%.3f%% of what was wanted was ready, %d instances came or went against the balance, %.2f hours were paid beyond the number", p.Ready*100, p.Unbalanced, p.Beyond)
+				t.Errorf("%.3f%% of the wanted instances were ready, %d were added or removed against the balance, %.2f surplus instance-hours were paid", p.Ready*100, p.Unbalanced, p.Beyond)
 			}
 			if p.Interrupted < 100 || p.Instances < 30+p.Interrupted || exhausted > 0 && p.Refused == 0 {
-				t.Errorf("it was a quiet time: %+v", p)
+				t.Errorf("too little happened: %+v", p)
 			}
 			if p.Replaced.P50 > 90 {
-				t.Errorf("an instance was replaced after %v s", p.Replaced.P50)
+				t.Errorf("the median replacement took %v s", p.Replaced.P50)
 			}
 			again, err := Run(t.Context(), in, Drover)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(r.Pools, again.Pools); diff != "" {
-				t.Errorf("equal inputs came to (-one +other):\n%s", diff)
+				t.Errorf("equal inputs had different results (-one +other):\n%s", diff)
 			}
 		})
 	}
 }
 
 // covers P6
-func TestAPoolFollowsItsScheduleInASimulation(t *testing.T) {
+func TestSimulatedPoolFollowsItsSchedule(t *testing.T) {
 	in := keeping()
 	in.Models.Interrupted, in.For = 0, 24*time.Hour
 	noon := in.Begin().Add(12 * time.Hour)
@@ -85,12 +85,12 @@ func TestAPoolFollowsItsScheduleInASimulation(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if r.Hours > 1.02*p.Hours {
-		t.Errorf("%.1f instance-hours were paid for %.1f that were wanted", r.Hours, p.Hours)
+		t.Errorf("%.1f instance-hours were paid, and %.1f wanted", r.Hours, p.Hours)
 	}
 }
 
 // covers D2
-func TestAPoolStartsItsStoppedInstancesInASimulation(t *testing.T) {
+func TestSimulatedPoolStartsItsStoppedInstances(t *testing.T) {
 	became := func(stopped int) (Pool, *Result) {
 		in := keeping()
 		in.Models.Interrupted, in.For = 0, 24*time.Hour
@@ -113,17 +113,17 @@ func TestAPoolStartsItsStoppedInstancesInASimulation(t *testing.T) {
 	with, paid := became(5)
 	without, _ := became(0)
 	if with.Instances != 20 || without.Instances != 15 {
-		t.Errorf("%d instances were made, five of them to be stopped again, and %d without any stopped", with.Instances, without.Instances)
+		t.Errorf("%d instances were created, five of them to replace started ones, and %d without stopped instances", with.Instances, without.Instances)
 	}
 	if with.Ready <= without.Ready {
-		t.Errorf("%.4f%% was ready with stopped instances to start, %.4f%% without", with.Ready*100, without.Ready*100)
+		t.Errorf("%.4f%% were ready with stopped instances to start, %.4f%% without", with.Ready*100, without.Ready*100)
 	}
 	if paid.Hours > 1.02*with.Hours {
-		t.Errorf("%.1f instance-hours were paid for %.1f that were wanted, and stopped instances cost none", paid.Hours, with.Hours)
+		t.Errorf("%.1f instance-hours were paid, want %.1f, since stopped instances cost nothing", paid.Hours, with.Hours)
 	}
 }
 
-func TestWhatAPoolLacksIsMeasured(t *testing.T) {
+func TestMissingInstancesOfAPoolAreMeasured(t *testing.T) {
 	in := keeping()
 	in.For = time.Hour
 	in.Settings.MaxInstances = 15
@@ -132,6 +132,6 @@ func TestWhatAPoolLacksIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := r.Pools[0]; p.Ready < 0.4 || p.Ready > 0.5 {
-		t.Errorf("with half of the instances %.3f was ready", p.Ready)
+		t.Errorf("with half of the instances, the ready share is %.3f", p.Ready)
 	}
 }

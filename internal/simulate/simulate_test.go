@@ -16,7 +16,7 @@ import (
 	"drover/internal/trace"
 )
 
-// whole simulates and checks that every job finishes.
+// whole simulates, and checks that every job finishes.
 func whole(t testing.TB, in Input, p Policy) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), in, p)
@@ -38,29 +38,29 @@ func one() Input {
 }
 
 func TestDrover(t *testing.T) {
-	t.Run("rents the cheapest that holds a job, for its boot, its run and as long as it may pay to keep it", func(t *testing.T) {
+	t.Run("rents the cheapest instance that holds a job, for its boot, its run and as long as keeping it may pay off", func(t *testing.T) {
 		in := one()
 		r := whole(t, in, Drover)
 		boot := in.Models.boot(1)
 		paid := boot + time.Hour + boot
 		if hours := time.Duration(r.Hours * float64(time.Hour)); r.Instances != 1 || hours < paid || hours > paid+5*time.Second {
-			t.Errorf("%d instances were paid for %v, not for %v and a few calls: %+v", r.Instances, hours, paid, r)
+			t.Errorf("%d instances were paid for %v, want one for %v and a few calls: %+v", r.Instances, hours, paid, r)
 		}
 		if wait := time.Duration(r.Wait.Mean * float64(time.Second)); wait < boot || wait > boot+5*time.Second {
-			t.Errorf("the job waited for %v, and the boot took %v", wait, boot)
+			t.Errorf("the job waited %v, and the boot took %v", wait, boot)
 		}
 		if r.Bound > r.Cost || r.Bound < r.Cost/2 || len(r.Markets) != 1 || r.Markets[0].Market != drover.Spot {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("rents on demand where spot is not wanted", func(t *testing.T) {
+	t.Run("rents on demand if spot is not wanted", func(t *testing.T) {
 		in := one()
 		in.Spot = drover.SpotNever
 		if r := whole(t, in, Drover); len(r.Markets) != 1 || r.Markets[0].Market != drover.OnDemand {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("begins again what an interruption ends, and is paid for it", func(t *testing.T) {
+	t.Run("restarts interrupted jobs", func(t *testing.T) {
 		lost, taken := 0, 0
 		for seed := range uint64(4) {
 			in := input(seed, 0)
@@ -72,16 +72,16 @@ func TestDrover(t *testing.T) {
 			}
 		}
 		if lost == 0 || taken == 0 {
-			t.Errorf("%d attempts were lost on %d instances that were taken", lost, taken)
+			t.Errorf("%d attempts were lost, and %d instances interrupted", lost, taken)
 		}
 	})
-	t.Run("keeps to limits, and has jobs wait", func(t *testing.T) {
+	t.Run("respects limits by making jobs wait", func(t *testing.T) {
 		free, limited := whole(t, input(1, 0), Drover), whole(t, input(1, 1), Drover)
 		if limited.Peak != 1 || free.Peak <= 1 || limited.Wait.Mean <= free.Wait.Mean {
 			t.Errorf("%+v, without a limit %+v", limited, free)
 		}
 	})
-	t.Run("refuses what nothing holds", func(t *testing.T) {
+	t.Run("refuses jobs that fit nowhere", func(t *testing.T) {
 		in := one()
 		in.Trace.Jobs = append(in.Trace.Jobs, trace.Job{Submit: time.Minute, Runtime: time.Hour, Count: 7, Need: drover.Resources{CPU: 400_000}})
 		for _, p := range Policies {
@@ -91,7 +91,7 @@ func TestDrover(t *testing.T) {
 			}
 		}
 	})
-	t.Run("gives up what will never begin", func(t *testing.T) {
+	t.Run("gives up jobs that will never start", func(t *testing.T) {
 		in := one()
 		in.Settings.MaxCost = 1 // nano-dollar
 		in.Settings.Clouds[0].MaxCreating = 0
@@ -104,7 +104,7 @@ func TestDrover(t *testing.T) {
 
 func TestEveryPolicy(t *testing.T) {
 	for _, p := range Policies {
-		t.Run(string(p)+" has equal results for equal inputs, and others for other seeds", func(t *testing.T) {
+		t.Run(string(p)+" has equal results for equal inputs, and different ones for other seeds", func(t *testing.T) {
 			first, again := whole(t, input(3, 0), p), whole(t, input(3, 0), p)
 			if diff := cmp.Diff(first, again); diff != "" {
 				t.Error(diff)
@@ -112,10 +112,10 @@ func TestEveryPolicy(t *testing.T) {
 			in := input(3, 0)
 			in.Models.Seed = 77
 			if other := whole(t, in, p); other.Money == first.Money {
-				t.Errorf("the seed changes nothing: %v", first.Money)
+				t.Errorf("the seed does not change the cost: %v", first.Money)
 			}
 		})
-		t.Run(string(p)+" costs no less than the bound, and its series comes to its money", func(t *testing.T) {
+		t.Run(string(p)+" costs at least the bound, and its series adds up to the cost", func(t *testing.T) {
 			for seed := range uint64(5) {
 				r := whole(t, input(seed, 0), p)
 				last := r.Points[len(r.Points)-1]
@@ -123,11 +123,11 @@ func TestEveryPolicy(t *testing.T) {
 					t.Errorf("%+v", r)
 				}
 				if off := last.Spent - r.Cost; off > 1e-6 || off < -1e-6 {
-					t.Errorf("the series ends at %v, and the bills are %v", last.Spent, r.Cost)
+					t.Errorf("the series ends at %v, and the bills add up to %v", last.Spent, r.Cost)
 				}
 			}
 		})
-		t.Run(string(p)+" ends when it is told to", func(t *testing.T) {
+		t.Run(string(p)+" ends when its context does", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if _, err := Run(ctx, input(1, 0), p); !errors.Is(err, context.Canceled) {
@@ -138,7 +138,7 @@ func TestEveryPolicy(t *testing.T) {
 }
 
 func TestSeries(t *testing.T) {
-	t.Run("adds up to the same however often spans are joined", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("the total does not depend on how often periods are joined", rapid.MakeCheck(func(t *rapid.T) {
 		s := series{width: time.Second}
 		from, want := time.Duration(0), 0.0
 		for _, d := range rapid.SliceOfN(rapid.Int64Range(0, int64(3*time.Hour)), 1, 50).Draw(t, "durations") {
@@ -148,14 +148,14 @@ func TestSeries(t *testing.T) {
 		}
 		points := s.points(from)
 		if len(s.bins) > maxBins {
-			t.Errorf("%d spans", len(s.bins))
+			t.Errorf("there are %d periods", len(s.bins))
 		}
 		if len(points) == 0 {
 			return
 		}
 		last := points[len(points)-1]
 		if off := last.Spent - want; off > 1e-3 || off < -1e-3 || last.To != from {
-			t.Errorf("%v were spent until %v, not %v until %v", last.Spent, last.To, want, from)
+			t.Errorf("%v was spent until %v, want %v until %v", last.Spent, last.To, want, from)
 		}
 		for _, p := range points {
 			if p.Instances > 2.000001 || p.Instances < 1.999999 {
@@ -178,13 +178,13 @@ func TestModels(t *testing.T) {
 	}
 	slices.Sort(boots)
 	if median := boots[many/2]; median < 39*time.Second || median > 41*time.Second {
-		t.Errorf("the median of boots is %v", median)
+		t.Errorf("the median boot takes %v", median)
 	}
 	if share := float64(within) / many; share < 0.085 || share > 0.115 {
-		t.Errorf("%v of the instances are taken within an hour, not 0.1", share)
+		t.Errorf("a share of %v is interrupted within an hour, want 0.1", share)
 	}
 	if _, ends := (Models{}).life(1); ends {
-		t.Error("an instance is taken though none is to be")
+		t.Error("an instance is interrupted, although none should be")
 	}
 	k := newMarket(m, input(1, 0).Offerings)
 	base := k.offerings
@@ -192,7 +192,7 @@ func TestModels(t *testing.T) {
 		k.step()
 		for i, o := range k.offerings {
 			if r := float64(o.Price) / float64(base[i].Price); o.Market == drover.OnDemand && r != 1 || r < 0.6 || r > 1.4 {
-				t.Fatalf("%v costs %v times what it did", o, r)
+				t.Fatalf("%v costs %v times its initial price", o, r)
 			}
 		}
 	}
@@ -206,33 +206,33 @@ func TestBound(t *testing.T) {
 		return drover.Shape{Need: drover.Resources{CPU: cpu, Memory: memory}}
 	}
 	hour := 3600.0
-	t.Run("is what full instances cost", func(t *testing.T) {
+	t.Run("is the cost of full instances", func(t *testing.T) {
 		got, _ := bound([]chunk{{shape(1000, 4*drover.GiB), 8 * hour}}, []drover.Offering{offering(4000, 16*drover.GiB, drover.Dollar), offering(4000, 16*drover.GiB, 2*drover.Dollar)})
 		if got < 1.9999 || got > 2.0001 {
-			t.Errorf("%v, not 2", got)
+			t.Errorf("the bound is %v, want 2", got)
 		}
 	})
-	t.Run("has a job count only where it fits", func(t *testing.T) {
+	t.Run("counts only offerings that a job fits", func(t *testing.T) {
 		small, large := offering(2000, 8*drover.GiB, drover.Dollar/10), offering(64_000, 256*drover.GiB, 32*drover.Dollar)
 		got, _ := bound([]chunk{{shape(32_000, 128*drover.GiB), hour}}, []drover.Offering{small, large})
 		if got < 15.999 || got > 16.001 {
-			t.Errorf("%v, not 16", got)
+			t.Errorf("the bound is %v, want 16", got)
 		}
 	})
 }
 
-// TestTurnsCountBootsThatNoFleetIsSpared submits a second job while the first runs, soon after it, and long after it.
-func TestTurnsCountBootsThatNoFleetIsSpared(t *testing.T) {
+// TestTurnsCountUnavoidableBoots submits a second job while the first runs, soon after it ends, and long after.
+func TestTurnsCountUnavoidableBoots(t *testing.T) {
 	const boot, patience = 30 * time.Second, time.Minute
 	for _, x := range []struct {
 		name   string
 		second time.Duration
 		boots  float64
 	}{
-		{"one after the other on one instance", 70 * time.Minute, 2},
-		{"so soon that the instance may have waited", 61*time.Minute + boot/3, 1 + 1.0/3},
-		{"so soon that the first may have begun late", time.Hour, 1},
-		{"side by side", 30 * time.Minute, 2},
+		{"long after the first has ended", 70 * time.Minute, 2},
+		{"soon enough that the instance may have idled", 61*time.Minute + boot/3, 1 + 1.0/3},
+		{"soon enough that the first may have started late", time.Hour, 1},
+		{"while the first runs", 30 * time.Minute, 2},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			need := drover.Resources{CPU: 1000, Memory: drover.GiB}

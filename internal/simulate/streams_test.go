@@ -16,24 +16,24 @@ import (
 )
 
 var (
-	long        = flag.Bool("long", false, "take minutes, as make simtest does")
+	long        = flag.Bool("long", false, "run for minutes, as make simtest does")
 	streams     = flag.Bool("streams", false, "print what streams of jobs cost under each policy")
-	streamSeeds = flag.Int("seeds", 5, "of each stream")
-	streamFirst = flag.Uint64("first-seed", 101, "of them")
-	streamJobs  = flag.Int("jobs", 4000, "of each stream")
-	streamKinds = flag.String("kinds", "", "only these kinds of streams: a pattern")
-	streamMarkt = flag.String("market", "", "only one: on_demand or spot")
-	streamKnown = flag.String("known", "", "only one: nothing, truth or wrong")
-	streamParts = flag.Bool("parts", false, "say what the money was for")
-	streamIdle  = flag.Duration("idle", time.Minute, "how long instances are kept idle at most")
-	streamTaken = flag.Float64("interrupted", DefaultModels.Interrupted, "the share of spot instances that is taken back within an hour")
-	streamWait  = flag.Duration("max-wait", 0, "how much longer than for a boot jobs may wait for room that is paid for anyway")
-	streamShare = flag.String("sharing", "everyone", "whose jobs an instance takes")
+	streamSeeds = flag.Int("seeds", 5, "seeds for each stream")
+	streamFirst = flag.Uint64("first-seed", 101, "the first of these seeds")
+	streamJobs  = flag.Int("jobs", 4000, "jobs in each stream")
+	streamKinds = flag.String("kinds", "", "only the kinds of stream that match this pattern")
+	streamMarkt = flag.String("market", "", "only one market: on_demand or spot")
+	streamKnown = flag.String("known", "", "only one kind of knowledge: nothing, truth or wrong")
+	streamParts = flag.Bool("parts", false, "print what the money was for")
+	streamIdle  = flag.Duration("idle", time.Minute, "the longest time for which instances are kept idle")
+	streamTaken = flag.Float64("interrupted", DefaultModels.Interrupted, "the share of spot instances that is interrupted within an hour")
+	streamWait  = flag.Duration("max-wait", 0, "how much longer than for a boot jobs may wait for room that is already paid for")
+	streamShare = flag.String("sharing", "everyone", "whose jobs an instance runs")
 	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
 )
 
-// stream is a kind of stream: this many jobs a day, one by one or, a tenth of the time, in bursts of 2 to 40. The run
-// times of a burst differ by up to a share; others are log-normal, half of them below ten minutes.
+// stream is a kind of stream: this many jobs a day, one by one or, with the probability bursts, in bursts of 2 to 40.
+// Run times are log-normal, half of them below ten minutes, and within a burst they differ by up to the share jitter.
 type stream struct {
 	name   string
 	bursts float64
@@ -53,7 +53,7 @@ var streamsOf = []stream{
 	{"small", 0, 0.2, 5000, false, true},
 }
 
-// jobs makes a stream. The expected run times are log-normal around the actual ones, wrong by a factor.
+// jobs generates a stream. The expected run times are log-normal around the actual ones, wrong by a factor.
 func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
 	dice, slips := rand.New(rand.NewPCG(seed, 11)), rand.New(rand.NewPCG(seed, 12))
 	t := &trace.Trace{Name: s.name}
@@ -84,7 +84,7 @@ func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
 	return t
 }
 
-// knowledge is what the jobs state about their run times.
+// knowledge is what jobs state about their run times.
 var knowledge = []struct {
 	name     string
 	expected Expected
@@ -113,8 +113,8 @@ func streamInput(tb testing.TB, t *trace.Trace, seed uint64, spot drover.SpotPol
 // compared is each policy's result over some seeds.
 type compared struct {
 	cost, wait map[Policy]float64
-	slow       map[Policy]float64 // the cost if all policies take as long as Drover to decide
-	bound      float64            // of full instances, with the fewest boots
+	slow       map[Policy]float64 // the cost if the other policies take as long as Drover to log in, start jobs and notice their ends
+	bound      float64            // the cost of full instances with the fewest boots
 }
 
 func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x Expected) compared {
@@ -151,7 +151,7 @@ func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x
 	return c
 }
 
-// best returns the cheapest of the other policies, by their cost.
+// best returns the cost of the cheapest other policy.
 func best(cost map[Policy]float64) float64 {
 	return min(cost[OnePerJob], cost[Reuse], cost[FirstFit])
 }
@@ -183,7 +183,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsCostNoMoreThanTheCheapestPolicy is a small part of that table.
+// TestStreamsCostNoMoreThanTheCheapestPolicy checks a small part of that table.
 func TestStreamsCostNoMoreThanTheCheapestPolicy(t *testing.T) {
 	for _, s := range streamsOf {
 		if s.name == "even" || s.name == "daily" {
@@ -194,13 +194,13 @@ func TestStreamsCostNoMoreThanTheCheapestPolicy(t *testing.T) {
 			jobs = 3000 // enough to learn that the expected run times are right
 		}
 		for _, k := range knowledge {
-			if !*long && (k.name != "nothing" || s.name == "dense" || testing.Short() && s.name == "uneven") { // it is between the others
+			if !*long && (k.name != "nothing" || s.name == "dense" || testing.Short() && s.name == "uneven") { // uneven is between the others
 				continue
 			}
-			t.Run(s.name+" when of run times is said: "+k.name, func(t *testing.T) {
+			t.Run(s.name+" with stated run times: "+k.name, func(t *testing.T) {
 				c := compare(t, s, 1, jobs, drover.SpotNever, k.expected)
 				if ratio := c.cost[Drover] / best(c.cost); ratio > 1.005 {
-					t.Errorf("it costs $%.2f, %.4f of the cheapest policy: %v", c.cost[Drover], ratio, c.cost)
+					t.Errorf("it costs $%.2f, %.4f times the cheapest policy: %v", c.cost[Drover], ratio, c.cost)
 				}
 				if longer := c.wait[Drover] - c.wait[OnePerJob]; longer > 1 {
 					t.Errorf("jobs wait %.2f s longer than with one instance for every job", longer)

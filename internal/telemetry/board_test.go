@@ -28,14 +28,14 @@ func queries(t *testing.T) (all []string) {
 	}
 	for _, p := range board.Panels {
 		if len(p.Targets) == 0 && p.Type != "row" {
-			t.Errorf("panel %s asks for nothing", p.Title)
+			t.Errorf("panel %s has no query", p.Title)
 		}
 		for _, target := range p.Targets {
 			all = append(all, target.Expr)
 		}
 	}
 	if len(all) < 20 {
-		t.Fatalf("%d queries", len(all))
+		t.Fatalf("there are only %d queries", len(all))
 	}
 	return all
 }
@@ -46,14 +46,14 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
-func TestTheBoardAsksForWhatThereIs(t *testing.T) {
+func TestDashboardQueriesKnownMetrics(t *testing.T) {
 	for _, q := range queries(t) {
 		labels := []string{"instance", "le"}
 		for _, m := range selector.FindAllStringSubmatch(q, -1) {
 			name := strings.TrimSuffix(m[1], "_bucket")
 			at := slices.IndexFunc(table, func(l metric) bool { return l.name == name })
 			if at < 0 || (name != m[1]) != (table[at].kind == histogram) {
-				t.Errorf("there is no %s: %s", m[1], q)
+				t.Errorf("there is no metric %s: %s", m[1], q)
 				continue
 			}
 			labels = append(labels, table[at].labels...)
@@ -66,14 +66,14 @@ func TestTheBoardAsksForWhatThereIs(t *testing.T) {
 		for _, m := range grouping.FindAllStringSubmatch(q, -1) {
 			for _, l := range strings.Split(m[1], ", ") {
 				if !slices.Contains(labels, l) {
-					t.Errorf("nothing has the label %s: %s", l, q)
+					t.Errorf("no metric has the label %s: %s", l, q)
 				}
 			}
 		}
 	}
 }
 
-func TestPrometheusReadsTheBoard(t *testing.T) {
+func TestPrometheusAcceptsTheDashboard(t *testing.T) {
 	var rules strings.Builder
 	rules.WriteString("groups:\n  - name: board\n    rules:\n")
 	for i, q := range queries(t) {

@@ -34,11 +34,11 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/metrics.md (+) is not as the table (-):\n%s", diff)
+		t.Errorf("docs/metrics.md (+) differs from the table (-):\n%s", diff)
 	}
 }
 
-func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
+func TestAlertsQueryKnownMetrics(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -52,12 +52,12 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bdrover_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {
-			t.Errorf("deploy/alerts.yml asks for %s", name)
+			t.Errorf("deploy/alerts.yml queries the unknown metric %s", name)
 		}
 	}
 }
 
-func TestEachAlertIsMadeToFire(t *testing.T) {
+func TestEachAlertHasATestInWhichItFires(t *testing.T) {
 	rules, err := os.ReadFile("../../deploy/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestEachAlertIsMadeToFire(t *testing.T) {
 	}
 }
 
-// page returns what a scrape reads.
+// page returns the answer to a scrape.
 func page(t *testing.T, m *Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -87,14 +87,14 @@ func page(t *testing.T, m *Telemetry) string {
 // covers D19
 func TestConventions(t *testing.T) {
 	text := page(t, lived())
-	t.Run("every metric of the table is there once there is something to count", func(t *testing.T) {
+	t.Run("every metric in the table is exported once there is something to count", func(t *testing.T) {
 		for _, m := range table {
 			if !strings.Contains(text, "\n# TYPE "+m.name+" "+string(m.kind)+"\n") {
-				t.Errorf("%s is not told", m.name)
+				t.Errorf("%s is not exported", m.name)
 			}
 		}
 	})
-	t.Run("the linter has nothing to say", func(t *testing.T) {
+	t.Run("the linter finds no problems", func(t *testing.T) {
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func promtool(t *testing.T, in string, args ...string) {
 	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool, of the package prometheus, is not here")
+		t.Skip("promtool, from the package prometheus, is not installed")
 	}
 	cmd := exec.CommandContext(t.Context(), tool, args...)
 	cmd.Stdin = strings.NewReader(in)

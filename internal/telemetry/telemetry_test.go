@@ -14,13 +14,13 @@ import (
 	"drover/internal/engine"
 )
 
-// figuresOf returns Drover's own figures in a scrape, by series, without the buckets of histograms.
+// figuresOf returns Drover's own figures in a scrape, by series, without histogram buckets.
 func figuresOf(t *testing.T, m *Telemetry) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for line := range strings.Lines(page(t, m)) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if at := strings.LastIndex(line, "} "); at >= 0 { // the values of labels may have spaces
+		if at := strings.LastIndex(line, "} "); at >= 0 { // label values may contain spaces
 			series, value = line[:at+1], strings.TrimSpace(line[at+2:])
 		}
 		if strings.HasPrefix(series, "drover_") && !strings.Contains(series, "_bucket{") {
@@ -46,7 +46,7 @@ func stock(state drover.InstanceState, idle drover.IdleBehavior) engine.StockKey
 	return engine.StockKey{Cloud: "aws", Type: "large", Market: drover.Spot, State: state, Idle: idle}
 }
 
-// now returns a Snapshot with something of everything.
+// now returns a Snapshot with some of everything.
 func now() Snapshot {
 	has := drover.Resources{CPU: 4000, Memory: 8 * drover.GiB}
 	return Snapshot{
@@ -91,7 +91,7 @@ func begun(s Snapshot) *Telemetry {
 }
 
 // covers D19
-func TestThePresent(t *testing.T) {
+func TestFiguresOfThePresent(t *testing.T) {
 	const (
 		running = `{cloud="aws",idle_behavior="run",market="spot",state="running",type="large"}`
 		held    = `{cloud="aws",idle_behavior="hold",market="spot",state="running",type="large"}`
@@ -134,7 +134,7 @@ func TestThePresent(t *testing.T) {
 }
 
 func TestSnapshots(t *testing.T) {
-	t.Run("several scrapes within a second cost one", func(t *testing.T) {
+	t.Run("several scrapes within a second take one snapshot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			taken := 0
 			m := New(Build{})
@@ -145,21 +145,21 @@ func TestSnapshots(t *testing.T) {
 			time.Sleep(fresh + 1)
 			page(t, m)
 			if taken != 2 {
-				t.Errorf("%d were taken", taken)
+				t.Errorf("%d snapshots were taken, want 2", taken)
 			}
 		})
 	})
-	t.Run("a controller that does not answer is told of, with what was counted, and nothing is made up", func(t *testing.T) {
+	t.Run("if the controller does not answer, a scrape shows that and the counts, and no other figures", func(t *testing.T) {
 		m := New(Build{})
 		m.Ask(func(context.Context) (Snapshot, error) { return now(), errors.New("no answer") })
 		m.Probed("aws", true)
 		all := figuresOf(t, m)
 		if all["drover_loop_answering"] != "0" || all[`drover_boot_probes_total{cloud="aws",result="passed"}`] != "1" {
-			t.Errorf("figures are %v", all)
+			t.Errorf("the figures are %v", all)
 		}
 		for series := range all {
 			if strings.HasPrefix(series, "drover_instances{") || strings.HasPrefix(series, "drover_jobs") && !strings.HasPrefix(series, "drover_job_wait") {
-				t.Errorf("it tells %s", series)
+				t.Errorf("it shows %s", series)
 			}
 		}
 	})
@@ -169,8 +169,8 @@ const second = drover.Time(time.Second)
 
 var attempt = engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: 3, Index: 1}, Number: 1}, Instance: 7, State: drover.AttemptStarting, Started: 40 * second}
 
-// lived returns a Telemetry that has seen calls of every sort, and an instance that came, ran a job, was reclaimed, and
-// went.
+// lived returns a Telemetry that has seen calls of every kind, and the life of an instance that ran a job and was
+// reclaimed.
 func lived() *Telemetry {
 	m := begun(now())
 	m.Begun(engine.State{})
@@ -179,8 +179,8 @@ func lived() *Telemetry {
 	return m
 }
 
-// live reports an instance that is requested at second 10, accepted at 12, logged in to at 17, ready at 20, told to go
-// at 50 and gone at 57.
+// live reports an instance that is requested at second 10, accepted at 12, logged in to at 17 and ready at 20. Its end
+// is decided at 50, and it is gone at 57.
 func live(m *Telemetry) {
 	in := engine.Instance{ID: 7, Cloud: "aws", Type: drover.InstanceType{Name: "small"}, Market: drover.Spot, State: drover.InstanceCreating, Asked: 10 * second}
 	write := func(at drover.Time, writes ...engine.Write) { m.Committed(at, writes, time.Millisecond, nil) }
@@ -228,7 +228,7 @@ func callEverything(m *Telemetry) {
 }
 
 // covers D19
-func TestWhatHasHappened(t *testing.T) {
+func TestCounts(t *testing.T) {
 	t.Run("an instance's life", func(t *testing.T) {
 		want(t, lived(), map[string]string{
 			`drover_instance_boot_seconds_sum{cloud="aws",phase="accept"}`:       "2",
@@ -243,7 +243,7 @@ func TestWhatHasHappened(t *testing.T) {
 			`drover_boot_probes_total{cloud="aws",result="passed"}`:              "1",
 		})
 	})
-	t.Run("a job's", func(t *testing.T) {
+	t.Run("a job's life", func(t *testing.T) {
 		want(t, lived(), map[string]string{
 			"drover_job_wait_seconds_sum":                               "35",
 			"drover_job_wait_seconds_count":                             "1",
@@ -253,7 +253,7 @@ func TestWhatHasHappened(t *testing.T) {
 			"drover_attempts_cpu_seconds_total":                         "6",
 		})
 	})
-	t.Run("calls and what came of them", func(t *testing.T) {
+	t.Run("calls and their results", func(t *testing.T) {
 		want(t, lived(), map[string]string{
 			`drover_cloud_calls_total{call="create",cloud="aws",result="ok"}`:    "1",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="quota"}`: "1",
@@ -280,7 +280,7 @@ func TestWhatHasHappened(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
+func TestUnknownTimesAndInstancesAreNotCounted(t *testing.T) {
 	m := begun(Snapshot{})
 	in := engine.Instance{ID: 1, Cloud: "aws", State: drover.InstanceUnknown, Asked: 1, Created: 2 * second}
 	m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
@@ -300,7 +300,7 @@ func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
 	want(t, m, map[string]string{"drover_attempts_started_total": "1", "drover_job_wait_seconds_count": "0"})
 }
 
-func TestWhatAControllerGoesOnFrom(t *testing.T) {
+func TestCountsContinueAfterARestart(t *testing.T) {
 	m := begun(Snapshot{})
 	in := engine.Instance{ID: 1, Cloud: "aws", State: drover.InstanceBooting, Asked: 1, Created: 2 * second}
 	m.Begun(engine.State{Instances: []engine.Instance{in}})
@@ -313,6 +313,6 @@ func TestWhatAControllerGoesOnFrom(t *testing.T) {
 	})
 	m.Committed(second, []engine.Write{{Gone: &engine.InstanceEnd{ID: 1}}}, 0, nil)
 	if len(m.lives.known) != 0 {
-		t.Error("an instance that is gone is still remembered")
+		t.Error("a gone instance is still tracked")
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"drover/internal/engine"
 )
 
-// traced commits the lives of two elements of an array on one instance, the first of which is interrupted once.
+// traced commits the lives of two array elements on one instance. The first element is interrupted once.
 func traced(m *Telemetry) {
 	in := engine.Instance{ID: 1, Name: "lab-1", Cloud: "aws", Zone: "a", Type: drover.InstanceType{Name: "large"}, Market: drover.Spot, State: drover.InstanceRunning,
 		Asked: 2 * second, Created: 3 * second, Ready: 8 * second}
@@ -62,7 +62,7 @@ func TestTraces(t *testing.T) {
 		}
 		got = append(got, line)
 		if text := fmt.Sprint(s.Attributes); strings.Contains(text, "PRIVATE") {
-			t.Errorf("%s tells whose it is: %s", s.Name, text)
+			t.Errorf("%s reveals its user or labels: %s", s.Name, text)
 		}
 	}
 	slices.Sort(got)
@@ -83,14 +83,14 @@ func TestTraces(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(traces) != 2 {
-		t.Errorf("there are %d traces of two jobs", len(traces))
+		t.Errorf("two jobs have %d traces", len(traces))
 	}
 	if n := len(m.traces.jobs) + len(m.traces.attempts) + len(m.traces.instances); n != 0 {
-		t.Errorf("%d are followed still", n)
+		t.Errorf("%d jobs, attempts and instances are still tracked", n)
 	}
 }
 
-func TestTracesAreSentWhereTheEnvironmentSays(t *testing.T) {
+func TestTracesGoToTheCollectorInTheEnvironment(t *testing.T) {
 	got := make(chan string, 10)
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var from io.Reader = r.Body

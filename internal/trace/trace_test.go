@@ -49,7 +49,7 @@ submit,runtime,vcpus,memory,count,user,spot,priority,gpus,arch,disk,expected
 `
 
 func TestCSV(t *testing.T) {
-	t.Run("has the columns that its first line names", func(t *testing.T) {
+	t.Run("its first line names its columns", func(t *testing.T) {
 		got, err := Read("jobs.csv", strings.NewReader(someCSV))
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestCSV(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("begins with its first job if its jobs have dates", func(t *testing.T) {
+	t.Run("starts with its first job if its jobs have dates", func(t *testing.T) {
 		got, err := Read("jobs.csv", strings.NewReader("vcpus,submit,runtime\n1,2026-03-01T14:00:00+01:00,5\n1,2026-03-01T13:00:30Z,5\n"))
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestCSV(t *testing.T) {
 			t.Errorf("%v: %+v", got.Start, got.Jobs)
 		}
 	})
-	t.Run("may be compressed", func(t *testing.T) {
+	t.Run("can be compressed", func(t *testing.T) {
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
 		w.Write([]byte(someCSV))
@@ -88,34 +88,34 @@ func TestCSV(t *testing.T) {
 func TestFaults(t *testing.T) {
 	swf := func(line string) string { return "; a comment\n" + line + "\n" }
 	for name, c := range map[string]struct{ file, text, want string }{
-		"a field that is no number":    {"a.swf", swf("1 0 -1 x 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), `a.swf:2:8: field 4 is not a number: "x"`},
-		"a field that is not a number": {"a.swf", swf("1 0 -1 NaN 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), `a.swf:2:8: field 4`},
+		"a field that is text":         {"a.swf", swf("1 0 -1 x 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), `a.swf:2:8: field 4 is not a number: "x"`},
+		"a field that is NaN":          {"a.swf", swf("1 0 -1 NaN 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), `a.swf:2:8: field 4`},
 		"too few fields":               {"a.swf", swf("1 0 -1"), "a.swf:2:1: there are 3 fields instead of 18"},
 		"too many fields":              {"a.swf", swf(strings.Repeat("1 ", 19)), "a.swf:2:37: there are more than 18 fields"},
-		"too long a line":              {"a.swf", swf(strings.Repeat("1", maxLine+1)), "a.swf:2:1: the line is longer than 65536 bytes"},
+		"a line that is too long":      {"a.swf", swf(strings.Repeat("1", maxLine+1)), "a.swf:2:1: the line is longer than 65536 bytes"},
 		"too many processors":          {"a.swf", swf("1 0 -1 5 1e9 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf:2:10: 1000000000 processors exceed the limit of 1000000"},
-		"too long a run":               {"a.swf", swf("1 0 -1 1e300 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf:2:8: field 4 is more than 100 years"},
-		"no job":                       {"a.swf", swf("1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf has no job that can be simulated: 1 without a run time"},
+		"a run that is too long":       {"a.swf", swf("1 0 -1 1e300 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf:2:8: field 4 is more than 100 years"},
+		"no jobs":                      {"a.swf", swf("1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf has no job that can be simulated: 1 without a run time"},
 		"another format":               {"a.txt", "", "a.txt is neither .swf nor .csv"},
-		"no compression":               {"a.csv.gz", "submit", "a.csv.gz is not compressed with gzip"},
+		"not compressed":               {"a.csv.gz", "submit", "a.csv.gz is not compressed with gzip"},
 		"an empty table":               {"a.csv", "", "a.csv is empty"},
-		"a column that is missing":     {"a.csv", "submit,runtime\n", "a.csv:1:1: there is no column vcpus"},
-		"a column that is not known":   {"a.csv", "submit,runtime,vcpus,cpu\n", `a.csv:1:22: unknown column "cpu"`},
-		"a column that is given twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
-		"a line that is short":         {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
-		"a time that is none":          {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is neither a number of seconds`},
+		"a missing column":             {"a.csv", "submit,runtime\n", "a.csv:1:1: there is no column vcpus"},
+		"an unknown column":            {"a.csv", "submit,runtime,vcpus,cpu\n", `a.csv:1:22: unknown column "cpu"`},
+		"a duplicate column":           {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
+		"too few columns in a line":    {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
+		"an invalid time":              {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is neither a number of seconds`},
 		"a negative time":              {"a.csv", "submit,runtime,vcpus\n1,-1,1\n", `a.csv:2:3: runtime: "-1" is negative`},
-		"a time before all others":     {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is earlier than the first job's submit time"},
-		"times of two kinds":           {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs must have dates, or none"},
-		"no vCPU":                      {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
-		"a policy that is none":        {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
+		"a time before the first job":  {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is earlier than the first job's submit time"},
+		"times with and without dates": {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs must have dates, or none"},
+		"no vCPUs":                     {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
+		"an invalid spot policy":       {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
 		"too many jobs":                {"a.csv", "submit,runtime,vcpus,count\n" + strings.Repeat("1,2,1,1000000\n", 6), "a.csv:7:1: there are more than 5000000 jobs"},
-		"a quote that never ends":      {"a.csv", "submit,runtime,vcpus\n\"" + strings.Repeat("x\n", 3*maxLine), "a record is longer than 65536 bytes"},
+		"an unterminated quote":        {"a.csv", "submit,runtime,vcpus\n\"" + strings.Repeat("x\n", 3*maxLine), "a record is longer than 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read(c.file, strings.NewReader(c.text))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("the error is %v, not %s", err, c.want)
+				t.Errorf("the error is %v, want %s", err, c.want)
 			}
 		})
 	}
@@ -144,17 +144,17 @@ func TestPrices(t *testing.T) {
 		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is not one of amd64, arm64`,
 	} {
 		if _, err := ReadPrices("prices.csv", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error is %v, not %s", err, want)
+			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}
 }
 
-// sound checks that a trace has the properties that its readers promise.
+// sound checks that a trace has the properties that Read promises.
 func sound(t *testing.T, name string, text []byte) {
 	got, err := Read(name, bytes.NewReader(text))
 	if err != nil {
 		if drover.AsError(err, drover.KindInternal).Kind != drover.KindInvalid {
-			t.Errorf("%v is not a fault of the file", err)
+			t.Errorf("%v is not of kind invalid", err)
 		}
 		return
 	}
@@ -183,7 +183,7 @@ func FuzzPrices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list, err := ReadPrices("a.csv", bytes.NewReader(text))
 		if err != nil && drover.AsError(err, drover.KindInternal).Kind != drover.KindInvalid {
-			t.Errorf("%v is not a fault of the file", err)
+			t.Errorf("%v is not of kind invalid", err)
 		}
 		for _, p := range list {
 			if p.OnDemand <= 0 || p.Spot < 0 || p.Type.Resources.CPU <= 0 || p.Type.Resources.Memory <= 0 {

@@ -25,11 +25,11 @@ import (
 
 var large = flag.Bool("large", false, "measure pages with a million jobs and 10,000 instances")
 
-// TestLargeFleet measures every page with a million jobs stored, a hundred thousand of them elements of arrays, and
-// 10,000 instances; and the cost of an open page.
+// TestLargeFleet measures every page with a million stored jobs, a hundred thousand of them elements of an array, and
+// 10,000 instances.
 func TestLargeFleet(t *testing.T) {
 	if !*large {
-		t.Skip("with -large")
+		t.Skip("runs only with -large")
 	}
 	b := largeFleet(t, 1_000_000, 10_000)
 	pages := []string{
@@ -40,7 +40,7 @@ func TestLargeFleet(t *testing.T) {
 	for _, path := range pages {
 		b.get(t, path)
 	}
-	time.Sleep(time.Minute) // the records are read for the first time, costs are added up, and the controller tries to reach its instances
+	time.Sleep(time.Minute) // meanwhile the records are read for the first time, costs are added up, and the controller tries to reach its instances
 	for _, path := range pages {
 		var took []time.Duration
 		before := cpu()
@@ -51,17 +51,17 @@ func TestLargeFleet(t *testing.T) {
 		}
 		work := (cpu() - before) / 20
 		slices.Sort(took)
-		t.Logf("%-45s %6.1f ms of a core; in %6.1f ms at best, %6.1f ms in the median", path, ms(work), ms(took[0]), ms(took[10]))
+		t.Logf("%-45s %6.1f ms of CPU time; takes %6.1f ms at best, %6.1f ms in the median", path, ms(work), ms(took[0]), ms(took[10]))
 		if took[0] > 100*time.Millisecond { // the median depends on what else runs on this host
 			t.Errorf("%s takes %v", path, took[0])
 		}
 	}
 }
 
-// TestAnOpenPageCostsLittle measures the work of an open page in a controller that has little else to do.
-func TestAnOpenPageCostsLittle(t *testing.T) {
+// TestOpenPageCostsLittle measures the CPU time of an open page in a controller that has little else to do.
+func TestOpenPageCostsLittle(t *testing.T) {
 	if !*large {
-		t.Skip("with -large")
+		t.Skip("runs only with -large")
 	}
 	b := largeFleet(t, 20_000, 10)
 	for _, path := range []string{"/", "/jobs", "/instances"} {
@@ -78,7 +78,7 @@ func TestAnOpenPageCostsLittle(t *testing.T) {
 	}
 }
 
-// measured returns which part of a core this process takes while something is done, in percent.
+// measured returns how much of a core this process uses during do, in percent.
 func measured(d time.Duration, do func(time.Duration)) float64 {
 	before, began := cpu(), time.Now()
 	do(d)
@@ -96,7 +96,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benched is a controller with a dashboard.
+// benched is a logged-in client of a controller's dashboard.
 type benched struct {
 	*http.Client
 	url   string
@@ -135,8 +135,8 @@ func (b *benched) watch(t *testing.T, path string, while time.Duration) {
 	}
 }
 
-// largeFleet returns a controller whose records have this many jobs, each with an attempt, and instances, none of which
-// can be reached: their cloud is silent.
+// largeFleet returns a controller with records of this many jobs, each with an attempt, and of this many instances.
+// None of the instances can be reached: their cloud is silent.
 func largeFleet(t *testing.T, jobs, instances int) *benched {
 	debug.SetGCPercent(100)
 	path := filepath.Join(t.TempDir(), "drover.db")

@@ -18,7 +18,7 @@ import (
 	"drover"
 )
 
-// nasty is text that tries in every way to escape from a text, an attribute or an address, and to become markup.
+// nasty is text that tries in every way to escape from text, an attribute or an address, and to become markup.
 const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}"
 
 // fake is a Service that returns the same nasty text everywhere, and records its calls.
@@ -26,7 +26,7 @@ type fake struct {
 	drover.Service
 	mu    sync.Mutex
 	asked []string
-	jobs  int // in a page; 0: two
+	jobs  int // on a page; 0: two
 	page  func(drover.JobFilter) (drover.Page[drover.Job], error)
 	costs func() (drover.Costs, error)
 	logs  func(drover.LogRequest) io.ReadCloser
@@ -148,7 +148,7 @@ func (f *fake) Events(context.Context, drover.EventFilter) iter.Seq2[drover.Even
 	return func(yield func(drover.Event, error) bool) { yield(filled[drover.Event](), f.err) }
 }
 
-// filled returns a value in which every text is nasty.
+// filled returns a value with every field set, and every text nasty.
 func filled[T any]() (v T) {
 	fill(reflect.ValueOf(&v).Elem())
 	return v
@@ -254,7 +254,7 @@ func (b browser) get(path string) (code int, text string, head http.Header) {
 	return b.do(r)
 }
 
-// post sends a form, as its own page or another site would.
+// post sends a form, as if from the page itself or from another site.
 func (b browser) post(path, from string, form url.Values) (code int, text string, head http.Header) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), "POST", b.url+path, strings.NewReader(form.Encode()))

@@ -15,7 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// silent is a cloud that never answers a list: its instances stay unknown, and do not count as gone.
+// silent is a cloud that never lists its instances, so that they stay unknown and do not count as gone.
 type silent struct{ driver.Cloud }
 
 func (silent) Capabilities() driver.Capabilities { return driver.Capabilities{} }
@@ -36,8 +36,8 @@ func (silent) Offerings(context.Context) (all []drover.Offering, err error) {
 
 func (silent) Close() error { return nil }
 
-// fillStore fills records with SQL, since a million jobs would otherwise take a while. Most are final, with an attempt
-// each; a tenth are elements of an array.
+// fillStore writes the records with SQL, since a million jobs would otherwise take too long. All are final, with an
+// attempt each; a tenth are elements of an array, whose number it returns.
 func fillStore(t *testing.T, path string, jobs, instances int) (array int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), path)

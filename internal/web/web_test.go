@@ -19,14 +19,14 @@ import (
 	"drover"
 )
 
-// everyPage is an address of each page.
+// everyPage has addresses of every page.
 var everyPage = []string{
 	"/", "/jobs", "/jobs?q=x&state=failed&user=u&before=9", "/jobs/17", "/jobs/17?state=failed", "/jobs/17.3", "/jobs/17.3/logs", "/jobs/17.3/logs?stream=stderr&attempt=1",
 	"/instances", "/instances?span=24h", "/instances/x", "/pools", "/pools/x", "/pools/group", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
 	"/events", "/events?level=warn", "/nothing",
 }
 
-// TestHostileText puts markup in every field, and checks each page.
+// TestHostileText puts markup in every field and checks every page.
 func TestHostileText(t *testing.T) {
 	b := letIn(t, &fake{}, drover.RoleAdmin)
 	for _, path := range append(slices.Clone(everyPage), "/jobs?q="+url.QueryEscape(nasty), "/instances?cloud="+url.QueryEscape(nasty), "/costs?by=label&label="+url.QueryEscape(nasty),
@@ -37,7 +37,7 @@ func TestHostileText(t *testing.T) {
 				t.Errorf("the policy is %q", got)
 			}
 			if !strings.Contains(text, "alert(1)") {
-				t.Error("the page shows none of it")
+				t.Error("the page does not show the text")
 			}
 			wantHarmless(t, text)
 		})
@@ -52,7 +52,7 @@ func TestHostileText(t *testing.T) {
 			wantHarmless(t, text)
 		}
 	})
-	t.Run("a log that is followed", func(t *testing.T) {
+	t.Run("a followed log", func(t *testing.T) {
 		_, text, _ := b.get("/jobs/17.3/logs/follow")
 		data := strings.ReplaceAll(text, "data: ", "")
 		if !strings.Contains(data, "alert(1)") || !strings.HasSuffix(text, "event: end\ndata: end\n\n") {
@@ -64,14 +64,14 @@ func TestHostileText(t *testing.T) {
 		for _, path := range []string{"/", "/jobs", "/jobs/17", "/instances", "/instances/x", "/pools", "/pools/x", "/pools/group", "/costs", "/events"} {
 			data := liveOf(t, b, path)
 			if !strings.Contains(data, "alert(1)") {
-				t.Errorf("%s shows none of it: %s", path, data)
+				t.Errorf("%s does not show the text: %s", path, data)
 			}
 			wantHarmless(t, data)
 		}
 	})
 }
 
-// wantHarmless fails if markup has anything in it that the templates do not have.
+// wantHarmless fails if the markup contains something that the templates do not.
 func wantHarmless(t *testing.T, text string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))
@@ -131,20 +131,20 @@ func liveOf(t *testing.T, b browser, path string) string {
 
 func TestSessions(t *testing.T) {
 	b := letIn(t, &fake{}, drover.RoleView)
-	t.Run("a cookie is for HTTP alone, and for this site", func(t *testing.T) {
+	t.Run("the cookie is for HTTP only and for this site only", func(t *testing.T) {
 		c := b.Jar.Cookies(nil)[0]
 		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 12*3600 || c.Path != "/" || strings.Contains(c.Value, "view") {
 			t.Errorf("%+v", c)
 		}
 		if plain, _ := base64.RawURLEncoding.DecodeString(c.Value); strings.Contains(string(plain), "view") {
-			t.Error("the token can be read in it")
+			t.Error("the cookie shows the token")
 		}
 		secure := newSessions(Config{Secure: true})
 		if !secure.made(drover.NewSecret("x"), time.Now()).Secure {
-			t.Error("it goes over the network in the clear")
+			t.Error("the cookie may cross the network unencrypted")
 		}
 	})
-	t.Run("a link is good once", func(t *testing.T) {
+	t.Run("a link works once", func(t *testing.T) {
 		link, _ := b.h.Login(drover.NewSecret("view"))
 		first, _, _ := b.get(link)
 		again, text, _ := b.get(link)
@@ -152,15 +152,15 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%d, %d %s", first, again, text)
 		}
 	})
-	t.Run("and for a minute", func(t *testing.T) {
+	t.Run("a link expires after a minute", func(t *testing.T) {
 		s := newSessions(Config{})
 		now := time.Now()
 		code, _ := s.offer(drover.NewSecret("x"), now)
 		if _, good := s.take(code, now.Add(codeTime+1)); good {
-			t.Error("it is good after that")
+			t.Error("it works after that")
 		}
 	})
-	t.Run("a browser that looks ahead does not use it up", func(t *testing.T) {
+	t.Run("a prefetch does not use up a link", func(t *testing.T) {
 		link, _ := b.h.Login(drover.NewSecret("view"))
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+link, nil)
 		r.Header.Set("Sec-Purpose", "prefetch")
@@ -169,7 +169,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%d, %d", ahead, real)
 		}
 	})
-	t.Run("not more than some are open at once", func(t *testing.T) {
+	t.Run("the number of open links is limited", func(t *testing.T) {
 		s := newSessions(Config{})
 		for range mostCodes {
 			if _, err := s.offer(drover.NewSecret("x"), time.Now()); err != nil {
@@ -183,11 +183,11 @@ func TestSessions(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("without a session every page says how to get one, and nothing is done", func(t *testing.T) {
+	t.Run("without a session, every page says how to get one and does nothing", func(t *testing.T) {
 		svc := &fake{}
 		b := letIn(t, svc, drover.RoleAdmin)
 		for name, cookies := range map[string][]*http.Cookie{
-			"none": nil, "made up": {{Name: b.h.sessions.cookie, Value: strings.Repeat("A", 200)}}, "no base64": {{Name: b.h.sessions.cookie, Value: "!"}},
+			"none": nil, "made up": {{Name: b.h.sessions.cookie, Value: strings.Repeat("A", 200)}}, "not base64": {{Name: b.h.sessions.cookie, Value: "!"}},
 			"too old":         {b.h.sessions.made(drover.NewSecret("admin"), time.Now().Add(-13*time.Hour))},
 			"another key's":   {newSessions(Config{Fleet: nasty, Key: [32]byte{1}}).made(drover.NewSecret("admin"), time.Now())},
 			"another fleet's": {{Name: b.h.sessions.cookie, Value: newSessions(Config{Fleet: "other"}).made(drover.NewSecret("admin"), time.Now()).Value}},
@@ -207,7 +207,7 @@ func TestSessions(t *testing.T) {
 			t.Error(svc.asked)
 		}
 	})
-	t.Run("logging out forgets it", func(t *testing.T) {
+	t.Run("logging out deletes the cookie", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		b.post("/logout", "same-origin", nil)
 		if c := b.Jar.Cookies(nil)[0]; c.Value != "" || c.MaxAge >= 0 {
@@ -254,7 +254,7 @@ func TestForms(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what a reader may not do has no form", func(t *testing.T) {
+	t.Run("a page has only the forms its reader may use", func(t *testing.T) {
 		for role, want := range map[drover.Role]bool{drover.RoleView: false, drover.RoleSubmit: false, drover.RoleOperate: true} {
 			b := letIn(t, &fake{}, role)
 			for _, path := range []string{"/", "/instances/x"} {
@@ -267,13 +267,13 @@ func TestForms(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	t.Run("a search for an id leads to the job", func(t *testing.T) {
+	t.Run("a search for an id redirects to the job", func(t *testing.T) {
 		code, _, head := letIn(t, &fake{}, drover.RoleView).get("/jobs?q=17.3")
 		if code != 303 || head.Get("Location") != "/jobs/17.3" {
 			t.Errorf("%d to %s", code, head.Get("Location"))
 		}
 	})
-	t.Run("a search asks for what it says, the newest first, page by page", func(t *testing.T) {
+	t.Run("a search requests matching jobs, newest first, page by page", func(t *testing.T) {
 		var asked []drover.JobFilter
 		svc := &fake{page: func(f drover.JobFilter) (drover.Page[drover.Job], error) {
 			asked = append(asked, f)
@@ -290,10 +290,10 @@ func TestPages(t *testing.T) {
 			t.Error(diff)
 		}
 		if !strings.Contains(text, `href="/jobs?before=77&amp;q=project%3Da%26b&amp;state=failed&amp;user=ada"`) {
-			t.Error("the next page is not named: " + text)
+			t.Error("there is no link to the next page: " + text)
 		}
 	})
-	t.Run("a node group shows its target and limits, and has no form, since its autoscaler sets them", func(t *testing.T) {
+	t.Run("a node group shows its target and limits, and has no form, since its autoscaler sets the target", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleAdmin)
 		_, list, _ := b.get("/pools")
 		_, text, _ := b.get("/pools/group")
@@ -309,7 +309,7 @@ func TestPages(t *testing.T) {
 			t.Error(text)
 		}
 	})
-	t.Run("a pool shows its stopped instances, and one that keeps none says nothing of them", func(t *testing.T) {
+	t.Run("a pool shows its stopped instances, unless it keeps none", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, list, _ := b.get("/pools")
 		_, text, _ := b.get("/pools/x")
@@ -324,7 +324,7 @@ func TestPages(t *testing.T) {
 			t.Error(group)
 		}
 	})
-	t.Run("files are kept by their version, and no folder is listed", func(t *testing.T) {
+	t.Run("static files are cached by version, and their folder is not listed", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, text, head := b.get("/static/style.css?v=" + b.h.version)
 		if !strings.Contains(head.Get("Cache-Control"), "immutable") || !strings.Contains(text, "--ground") {
@@ -337,7 +337,7 @@ func TestPages(t *testing.T) {
 			t.Error(text)
 		}
 	})
-	t.Run("a file that a job left is never shown as a page", func(t *testing.T) {
+	t.Run("a job's file is never shown as a page", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		for _, path := range []string{"/jobs/17.3/outputs/file?path=a.html", "/jobs/17.3/logs/raw"} {
 			_, text, head := b.get(path)
@@ -347,7 +347,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a long log is shown from the beginning of a line, with its end", func(t *testing.T) {
+	t.Run("a long log shows its end, from the beginning of a line", func(t *testing.T) {
 		long := strings.Repeat(strings.Repeat("x", 99)+"\n", 5000) + "the end"
 		svc := &fake{logs: func(drover.LogRequest) io.ReadCloser { return io.NopCloser(strings.NewReader(long)) }, state: drover.JobSucceeded}
 		_, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17.3/logs")
@@ -355,7 +355,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	})
-	t.Run("costs that take long are shown once they are there", func(t *testing.T) {
+	t.Run("slow costs are shown once they are added up", func(t *testing.T) {
 		goOn := make(chan struct{})
 		svc := &fake{costs: func() (drover.Costs, error) {
 			<-goOn
@@ -372,11 +372,11 @@ func TestPages(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("they are not")
+				t.Fatal("they are not shown")
 			}
 		}
 	})
-	t.Run("what goes wrong is said with its kind", func(t *testing.T) {
+	t.Run("an error is shown with the status of its kind", func(t *testing.T) {
 		for kind, want := range map[drover.ErrorKind]int{drover.KindNotFound: 404, drover.KindForbidden: 403, drover.KindInternal: 500} {
 			b := letIn(t, &fake{err: drover.Errorf(kind, "so it is")}, drover.RoleView)
 			if code, text, _ := b.get("/jobs/17"); code != want || !strings.Contains(text, "so it is") {
@@ -392,7 +392,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, errors.New("gone") }
 func (broken) Close() error             { return nil }
 
-func TestAPartIsNotTakenForTheWhole(t *testing.T) {
+func TestIncompleteLogIsAnError(t *testing.T) {
 	svc := &fake{logs: func(drover.LogRequest) io.ReadCloser {
 		return struct {
 			io.Reader
@@ -407,6 +407,6 @@ func TestAPartIsNotTakenForTheWhole(t *testing.T) {
 		answer.Body.Close()
 	}
 	if err == nil {
-		t.Error("it looks whole")
+		t.Error("it looks complete")
 	}
 }

@@ -67,14 +67,14 @@ func (b browser) try(configuration, file, trace string) (int, string) {
 func TestWhatIf(t *testing.T) {
 	s := &simulator{}
 	b := letInWith(t, &fake{}, drover.RoleAdmin, s)
-	t.Run("the form has the configuration in use", func(t *testing.T) {
+	t.Run("the form shows the configuration in use", func(t *testing.T) {
 		code, text, _ := b.get("/whatif")
 		if code != 200 || !strings.Contains(text, "alert(1)") || !strings.Contains(text, `href="/whatif" aria-current`) {
 			t.Errorf("%d %s", code, text)
 		}
 		wantHarmless(t, text)
 	})
-	t.Run("an edited one is tried on what was recorded", func(t *testing.T) {
+	t.Run("an edited configuration is tried on what was recorded", func(t *testing.T) {
 		code, text := b.try("edited\r\nlines", "", "")
 		if code != 200 || s.asked.Configuration != "edited\nlines" || s.asked.TraceName != "" || time.Since(s.asked.Since) < 6*24*time.Hour {
 			t.Errorf("%d, asked %+v", code, s.asked)
@@ -84,19 +84,19 @@ func TestWhatIf(t *testing.T) {
 		}
 		wantHarmless(t, text)
 	})
-	t.Run("or on a trace that is sent along", func(t *testing.T) {
+	t.Run("an edited configuration is tried on an uploaded trace", func(t *testing.T) {
 		if code, _ := b.try("x", "jobs.csv", "submit,runtime"); code != 200 || s.asked.TraceName != "jobs.csv" || s.sent != "submit,runtime" {
 			t.Errorf("%d, asked %+v, sent %q", code, s.asked, s.sent)
 		}
 	})
-	t.Run("what is wrong is said beside what was written", func(t *testing.T) {
+	t.Run("an error is shown beside the text", func(t *testing.T) {
 		code, text := b.try("bad", "", "")
 		if code != 400 || !strings.Contains(text, "alert(1)") || !strings.Contains(text, "bad</textarea>") {
 			t.Errorf("%d %s", code, text)
 		}
 		wantHarmless(t, text)
 	})
-	t.Run("one is tried at a time", func(t *testing.T) {
+	t.Run("only one is tried at a time", func(t *testing.T) {
 		s.wait = make(chan struct{})
 		first := make(chan int)
 		go func() {
@@ -105,7 +105,7 @@ func TestWhatIf(t *testing.T) {
 		}()
 		for deadline := time.Now().Add(10 * time.Second); len(b.h.trying) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("none is tried")
+				t.Fatal("no trial has started")
 			}
 		}
 		second, _ := b.try("x", "", "")
@@ -114,7 +114,7 @@ func TestWhatIf(t *testing.T) {
 			t.Errorf("%d, %d", one, second)
 		}
 	})
-	t.Run("it is for administrators, and where there is a simulator", func(t *testing.T) {
+	t.Run("it needs an administrator and a simulator", func(t *testing.T) {
 		operator := letInWith(t, &fake{}, drover.RoleOperate, &simulator{})
 		code, _, _ := operator.get("/whatif")
 		tried, _ := operator.try("x", "", "")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestATimeOfTodayHasNoDate(t *testing.T) {
+func TestTimesOfTodayHaveNoDate(t *testing.T) {
 	east, west := time.FixedZone("east", 3600), time.FixedZone("west", -5*3600)
 	for _, c := range []struct {
 		at, now time.Time

@@ -35,7 +35,7 @@ func TestSend(t *testing.T) {
 	defer s.Close()
 	allowed := Config{Secret: drover.NewSecret("s3cret"), Allow: []string{"127.0.0.1"}}
 
-	t.Run("a message comes as JSON, signed", func(t *testing.T) {
+	t.Run("a message is sent as signed JSON", func(t *testing.T) {
 		if err := Send(t.Context(), allowed, s.URL, final); err != nil {
 			t.Fatal(err)
 		}
@@ -50,39 +50,39 @@ func TestSend(t *testing.T) {
 			t.Errorf("the signature is %s", got.signature)
 		}
 	})
-	t.Run("without a secret it is not signed", func(t *testing.T) {
+	t.Run("without a secret, a message is not signed", func(t *testing.T) {
 		if err := Send(t.Context(), Config{Allow: []string{"127.0.0.1"}}, s.URL, final); err != nil || got.signature != "" {
 			t.Errorf("got %q, %v", got.signature, err)
 		}
 	})
-	t.Run("what is not public is refused, after names and redirects, too", func(t *testing.T) {
+	t.Run("an address that is not public is refused, even behind a name or a redirect", func(t *testing.T) {
 		port := s.URL[strings.LastIndex(s.URL, ":"):]
 		for name, c := range map[string]struct {
 			to     string
 			config Config
 		}{
-			"loopback":            {s.URL, Config{}},
-			"a name of loopback":  {"http://localhost" + port, Config{}},
-			"a redirect":          {s.URL + "/away", allowed},
-			"a private address":   {"http://10.1.2.3/", Config{}},
-			"a link's address":    {"http://169.254.169.254/", Config{}},
-			"loopback, mapped":    {"http://[::ffff:127.0.0.1]" + port, Config{}},
-			"carriers' addresses": {"http://100.64.1.1/", Config{}},
-			"behind NAT64":        {"http://[64:ff9b::7f00:1]/", Config{}},
-			"everywhere":          {"http://0.0.0.0" + port, Config{}},
-			"a reserved address":  {"http://240.0.0.1/", Config{}},
-			"a benchmark's":       {"http://198.18.0.1/", Config{}},
-			"the host of a VM":    {"http://168.63.129.16/", Config{}},
-			"a site's, in IPv6":   {"http://[fec0::1]/", Config{}},
-			"Teredo":              {"http://[2001::1]/", Config{}},
-			"an IPv4 in an IPv6":  {"http://[::7f00:1]/", Config{}},
+			"loopback":           {s.URL, Config{}},
+			"a loopback name":    {"http://localhost" + port, Config{}},
+			"a redirect":         {s.URL + "/away", allowed},
+			"a private address":  {"http://10.1.2.3/", Config{}},
+			"link-local":         {"http://169.254.169.254/", Config{}},
+			"mapped loopback":    {"http://[::ffff:127.0.0.1]" + port, Config{}},
+			"carrier-grade NAT":  {"http://100.64.1.1/", Config{}},
+			"behind NAT64":       {"http://[64:ff9b::7f00:1]/", Config{}},
+			"unspecified":        {"http://0.0.0.0" + port, Config{}},
+			"a reserved address": {"http://240.0.0.1/", Config{}},
+			"benchmarking":       {"http://198.18.0.1/", Config{}},
+			"the host of a VM":   {"http://168.63.129.16/", Config{}},
+			"IPv6 site-local":    {"http://[fec0::1]/", Config{}},
+			"Teredo":             {"http://[2001::1]/", Config{}},
+			"IPv4 within IPv6":   {"http://[::7f00:1]/", Config{}},
 		} {
 			if err := Send(t.Context(), c.config, c.to, final); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "not a public address") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})
-	t.Run("a server that is out of order is asked again, one that refuses is not", func(t *testing.T) {
+	t.Run("a failing receiver gets another try, one that refuses does not", func(t *testing.T) {
 		for code, want := range map[int]drover.ErrorKind{503: drover.KindTransient, 429: drover.KindTransient, 404: drover.KindInvalid} {
 			status = code
 			if err := Send(t.Context(), allowed, s.URL, final); drover.KindOf(err) != want {
@@ -91,7 +91,7 @@ func TestSend(t *testing.T) {
 		}
 		s.Close()
 		if err := Send(t.Context(), allowed, s.URL, final); drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("nobody there: %v", err)
+			t.Errorf("no receiver: %v", err)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestFormat(t *testing.T) {
 	} {
 		u, _ := url.Parse(to)
 		if body, _, err := format(u, final.Text, final); string(body) != want || err != nil {
-			t.Errorf("%s gets %s (%v)", to, body, err)
+			t.Errorf("the body for %s is %s (%v)", to, body, err)
 		}
 	}
 }
