@@ -35,7 +35,7 @@ type Amounts struct {
 // Exceeded is what happens to running jobs when a budget is exceeded.
 type Exceeded string
 
-// They finish, or they are stopped and wait.
+// The jobs finish, or they are stopped and wait.
 const (
 	ExceededFinish Exceeded = "finish"
 	ExceededStop   Exceeded = "stop"
@@ -62,7 +62,7 @@ func (Budgets) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{one, {Type: "array", Items: schemaOf(reflect.TypeFor[Budget]()), MaxItems: new(maxBudgets)}}}
 }
 
-// scope is whose money a budget covers.
+// scope names what a budget covers.
 func (b Budget) scope() string {
 	switch {
 	case b.User != "":

@@ -36,7 +36,7 @@ type configFile struct {
 	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches request"`
 }
 
-// Results is what happens to results.
+// Results says how long results are kept.
 type Results struct {
 	Keep time.Duration `yaml:"keep" doc:"delete logs and outputs this long after their job ends; 0: never"`
 }

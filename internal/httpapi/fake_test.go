@@ -24,7 +24,7 @@ type fake struct {
 	mu     sync.Mutex
 	asked  []any
 	err    error
-	events iter.Seq2[drover.Event, error]              // nil: two
+	events iter.Seq2[drover.Event, error]              // nil: two events
 	quiet  bool                                        // there are no events until the watcher leaves
 	log    func(ctx context.Context) io.ReadCloser     // nil: a line
 	put    func(hash string, contents io.Reader) error // nil: accepts all

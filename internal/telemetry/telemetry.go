@@ -1,6 +1,6 @@
 // Package telemetry exports a fleet's metrics to Prometheus.
 //
-// There are two sorts of figures. Those of the present (how many instances, what they cost, what waits) are counted on
+// There are two kinds of figures. Those of the present (how many instances, what they cost, what waits) are counted on
 // request, from one snapshot of the engine, so that they always agree with each other and with the API. Those of what
 // has happened (calls, boots, waits) are counted as it happens: the lives of jobs and instances from committed writes,
 // so that a crash cannot undo anything counted; the rest from effects and their answers, and from calls to clouds.

@@ -99,7 +99,7 @@ func (h *Handler) menu(r *request) any {
 	return navigation
 }
 
-// whole writes a whole page.
+// whole writes a complete page.
 func (p *page) whole(w io.Writer, f frame) error { return p.write(w, "layout.html", f) }
 
 // write renders a template completely before it writes anything.

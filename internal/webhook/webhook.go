@@ -1,4 +1,4 @@
-// Package webhook notifies people and programs elsewhere, by posting messages to a URL of theirs.
+// Package webhook notifies people and programs elsewhere by posting messages to their URLs.
 //
 // Whoever may submit a batch may name the URL, so it is not trusted: after name resolution and redirects, it must lead
 // to a public address, unless the configuration allows the host. Messages are signed with the configuration's secret,
