@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// layout lists every driver's files and, for each, the important declarations in their order. Whoever has read one
-// driver finds the same in another without searching.
+// layout lists every driver's files and, for each, the important declarations in their order. A reader of one driver
+// finds the same things in the same place in another.
 var layout = []struct {
 	file     string
 	optional bool // only where the cloud supports it
@@ -38,15 +38,15 @@ var needed = []string{
 	"cloud.Offerings", "cloud.Create", "cloud.List", "cloud.Describe", "cloud.SetTags", "cloud.Destroy",
 }
 
-// more are files that only one driver has, and why.
+// more lists files that only one driver has, with their contents.
 var more = map[string]map[string]string{
 	"local": {
-		"faults.go": "the bad luck that can be asked for, and instances that are taken back", "guest.go": "an instance's inner process, and its SSH sessions",
+		"faults.go": "configurable faults and reclaimed instances", "guest.go": "an instance's inner process, and its SSH sessions",
 		"instance.go": "an instance's outer process",
 	},
 }
 
-// apart are the packages that are not drivers of this layout.
+// apart lists the packages that are not drivers of this layout.
 var apart = []string{"drivertest", "external", "kit", "middleware"}
 
 func TestEveryDriverHasTheSameFilesAndDeclarations(t *testing.T) {
@@ -79,7 +79,7 @@ func checkFiles(t *testing.T, driver string) {
 	}
 	for _, file := range sources(t, driver) {
 		if known[filepath.Base(file)] == "" {
-			t.Errorf("%s is in no other driver: put what it has into one of the files of the layout", file)
+			t.Errorf("no other driver has %s: move its contents into a file of the layout", file)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func checkDeclarations(t *testing.T, driver string) {
 		}
 		inOrder := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return !slices.Contains(found, name) })
 		if !slices.Equal(found, inOrder) {
-			t.Errorf("%s has %v, and the order is %v", file, found, inOrder)
+			t.Errorf("%s declares %v, want the order %v", file, found, inOrder)
 		}
 	}
 	for _, name := range needed {
@@ -113,7 +113,7 @@ func checkDeclarations(t *testing.T, driver string) {
 	for _, l := range layout {
 		for _, name := range l.has {
 			if at := places[name]; at != "" && at != l.file {
-				t.Errorf("%s is in %s, and in other drivers in %s", name, at, l.file)
+				t.Errorf("%s is declared in %s, in other drivers in %s", name, at, l.file)
 			}
 		}
 	}

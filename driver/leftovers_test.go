@@ -33,7 +33,7 @@ func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	now := drover.TimeOf(time.Unix(1e9, 0))
 	leftover := func(id string, age time.Duration, fleet string, shared bool) driver.Leftover {
 		return driver.Leftover{Kind: "volume", ID: id, Tags: map[string]string{driver.TagFleet: fleet}, Created: now.Add(-age), Shared: shared}
@@ -49,24 +49,24 @@ func TestSweep(t *testing.T) {
 		life driver.FleetState
 		want []string
 	}{
-		{"while a fleet lives what is old and owned by nobody goes", driver.Active, []string{"old"}},
-		{"where nobody knows whether it lives, what is shared goes too, if it is old", driver.Unknown, []string{"old", "key"}},
-		{"at its end everything of it goes, and nothing of others", driver.Ended, []string{"old", "new", "key", "dateless"}},
+		{"an active fleet loses its old leftovers", driver.Active, []string{"old"}},
+		{"a fleet in an unknown state also loses old shared leftovers", driver.Unknown, []string{"old", "key"}},
+		{"an ended fleet loses all its leftovers and other fleets lose none", driver.Ended, []string{"old", "new", "key", "dateless"}},
 	} {
-		t.Run(tt.name+", whatever one of them fails at", func(t *testing.T) {
+		t.Run(tt.name+", even if one removal fails", func(t *testing.T) {
 			a := fill()
-			swept, err := driver.Reap(t.Context(), middleware.ForFleet(a, "f"), "f", now, tt.life)
-			if err == nil || len(swept) != len(tt.want) {
-				t.Errorf("swept %v, %v", swept, err)
+			reaped, err := driver.Reap(t.Context(), middleware.ForFleet(a, "f"), "f", now, tt.life)
+			if err == nil || len(reaped) != len(tt.want) {
+				t.Errorf("reaped %v, %v", reaped, err)
 			}
 			if diff := cmp.Diff(tt.want, a.removed); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	t.Run("a cloud in which nothing is left over is left alone", func(t *testing.T) {
-		if swept, err := driver.Reap(t.Context(), struct{ driver.Cloud }{}, "f", now, driver.Ended); swept != nil || err != nil {
-			t.Errorf("got %v, %v", swept, err)
+	t.Run("a cloud that is not a Reaper is left alone", func(t *testing.T) {
+		if reaped, err := driver.Reap(t.Context(), struct{ driver.Cloud }{}, "f", now, driver.Ended); reaped != nil || err != nil {
+			t.Errorf("got %v, %v", reaped, err)
 		}
 	})
 }

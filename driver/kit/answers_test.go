@@ -18,7 +18,7 @@ import (
 )
 
 func TestCollect(t *testing.T) {
-	t.Run("every page is asked for by the token of the one before", func(t *testing.T) {
+	t.Run("each page is requested with the previous page's token", func(t *testing.T) {
 		all, err := kit.Collect(func(token string) ([]string, string, error) {
 			n, _ := strconv.Atoi(token)
 			return []string{token}, map[bool]string{true: strconv.Itoa(n + 1)}[n < 2], nil
@@ -27,7 +27,7 @@ func TestCollect(t *testing.T) {
 			t.Error(err, diff)
 		}
 	})
-	t.Run("what comes to an early end is nothing", func(t *testing.T) {
+	t.Run("a failed page makes the whole list fail", func(t *testing.T) {
 		all, err := kit.Collect(func(token string) ([]int, string, error) {
 			if token != "" {
 				return nil, "", errors.New("gone")
@@ -38,9 +38,9 @@ func TestCollect(t *testing.T) {
 			t.Error(all, err)
 		}
 	})
-	t.Run("an answer without an end is none", func(t *testing.T) {
+	t.Run("an endless list fails", func(t *testing.T) {
 		if _, err := kit.Collect(func(string) ([]int, string, error) { return []int{1}, "again", nil }); err == nil {
-			t.Error("it was taken")
+			t.Error("an endless list was accepted")
 		}
 	})
 }
@@ -62,11 +62,11 @@ func TestCollectNumbered(t *testing.T) {
 		pages []int
 		all   []int
 	}{
-		{"one page is asked for once", []int{1}, []int{1}, []int{10}},
-		{"a list of none has a page, too", []int{0}, []int{1}, []int{10}},
-		{"the last comes first, and the first again at the end", []int{3}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
-		{"a page that came meanwhile is read before", []int{2, 3}, []int{1, 2, 3, 2, 1}, []int{30, 20, 10}},
-		{"fewer pages than there were are no fault", []int{3, 2, 1}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+		{"a single page is requested once", []int{1}, []int{1}, []int{10}},
+		{"an empty list has one page", []int{0}, []int{1}, []int{10}},
+		{"pages are read from the last to the first", []int{3}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+		{"a page added meanwhile is read first", []int{2, 3}, []int{1, 2, 3, 2, 1}, []int{30, 20, 10}},
+		{"a shrinking list is no error", []int{3, 2, 1}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pages, all, err := asked(tt.lasts...)
@@ -75,12 +75,12 @@ func TestCollectNumbered(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a list that is longer than any is none", func(t *testing.T) {
+	t.Run("a list with more than 1000 pages fails", func(t *testing.T) {
 		if pages, all, err := asked(1001); err == nil || all != nil || len(pages) > 1 {
 			t.Error(len(pages), len(all), err)
 		}
 	})
-	t.Run("what comes to an early end is nothing", func(t *testing.T) {
+	t.Run("a failed page makes the whole list fail", func(t *testing.T) {
 		all, err := kit.CollectNumbered(func(n int) ([]int, int, error) {
 			return []int{n}, 3, map[int]error{2: errors.New("gone")}[n]
 		})
@@ -91,14 +91,14 @@ func TestCollectNumbered(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	t.Run("a login key is known by sixteen bytes", func(t *testing.T) {
+	t.Run("a login key has a fingerprint of sixteen bytes", func(t *testing.T) {
 		const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m drover"
 		if got, err := kit.Fingerprint(key); err != nil || got != "ed:9e:62:bd:60:ae:bb:90:ac:58:1f:1c:b3:9a:8f:00" {
 			t.Error(got, err)
 		}
 	})
 	for _, key := range []string{"", "ssh-rsa !", "ssh-ed25519"} {
-		t.Run("no key is "+strconv.Quote(key), func(t *testing.T) {
+		t.Run("refuses "+strconv.Quote(key), func(t *testing.T) {
 			if _, err := kit.Fingerprint(key); drover.KindOf(err) != drover.KindInvalid {
 				t.Error(err)
 			}
@@ -132,7 +132,7 @@ func TestBegin(t *testing.T) {
 			t.Errorf("%q: %v, with %+v", fleet, err, own)
 		}
 	}
-	t.Run("what is wrong in the configuration is told as it is", func(t *testing.T) {
+	t.Run("a configuration error is returned unchanged", func(t *testing.T) {
 		wrong := errors.New("line 3: so")
 		o := driver.Options{Fleet: "lab", Decode: func(any) error { return wrong }}
 		if err := kit.Begin(&o, 8, &ownKeys{}); err != wrong {
@@ -148,7 +148,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestWhatCloudsSayIsRead(t *testing.T) {
+func TestReadersOfClouds(t *testing.T) {
 	if at := kit.ReadTime("2026-01-02T03:04:05.5+01:00"); at != drover.TimeOf(time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)) || kit.ReadTime("today") != 0 {
 		t.Error(at)
 	}
@@ -158,14 +158,14 @@ func TestWhatCloudsSayIsRead(t *testing.T) {
 		}
 	}
 	if _, err := kit.ReadPrice("much"); err == nil {
-		t.Error("a word was a price")
+		t.Error("a word was accepted as a price")
 	}
 	if kit.Given("") != nil || *kit.Given("x") != "x" || kit.Value[int](nil) != 0 || kit.Value(kit.Given(2)) != 2 {
-		t.Error("what is not given is not nil, or what is nil is not zero")
+		t.Error("Given does not return nil for a zero value, or Value does not return zero for nil")
 	}
 	month := drover.Money(7300)
 	if kit.PerHour(&month, 5) != 10 || kit.PerHour(nil, 5) != 5 {
-		t.Error("the configured price of a month does not replace the listed one of an hour")
+		t.Error("the configured monthly price does not replace the listed hourly one")
 	}
 	if got := kit.Each([]int{1, 2}, strconv.Itoa); !slices.Equal(got, []string{"1", "2"}) {
 		t.Error(got)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-var errWrong = errors.New("one of them is none")
+var errWrong = errors.New("one of the ids is unknown")
 
 func bulk(call func(ctx context.Context, ids []string) error) *Bulk {
 	return &Bulk{Most: 1000, Call: call, Alone: func(err error) bool { return errors.Is(err, errWrong) }}
 }
 
 func TestBulk(t *testing.T) {
-	t.Run("requests during a call share the next one", func(t *testing.T) {
+	t.Run("requests made during a call share the next call", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var sizes []int
 			e := bulk(func(_ context.Context, ids []string) error {
@@ -37,7 +37,7 @@ func TestBulk(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that is wrong does not spoil the others'", func(t *testing.T) {
+	t.Run("one bad id does not fail the others' requests", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ended := map[string]bool{}
 			e := bulk(func(_ context.Context, ids []string) error {
@@ -68,7 +68,7 @@ func TestBulk(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one who gives up takes nobody along", func(t *testing.T) {
+	t.Run("a cancelled request does not fail the others", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := bulk(func(ctx context.Context, _ []string) error {
 				select {

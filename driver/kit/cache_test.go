@@ -12,7 +12,7 @@ import (
 )
 
 func TestCache(t *testing.T) {
-	t.Run("many that want the same at once have it found once", func(t *testing.T) {
+	t.Run("concurrent callers share one search", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var known kit.Cache[int]
 			found := 0
@@ -32,7 +32,7 @@ func TestCache(t *testing.T) {
 			all.Wait()
 		})
 	})
-	t.Run("what one fails at the next one tries", func(t *testing.T) {
+	t.Run("a failure is not cached", func(t *testing.T) {
 		var known kit.Cache[int]
 		no := errors.New("no")
 		if _, err := known.Get(t.Context(), "a", func() (int, error) { return 7, no }); err != no {
@@ -42,7 +42,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("%d, %v", got, err)
 		}
 	})
-	t.Run("what is met by the way need not be found, until it is forgotten", func(t *testing.T) {
+	t.Run("a learnt value needs no search until it is forgotten", func(t *testing.T) {
 		var known kit.Cache[int]
 		find := func() (int, error) { return 2, nil }
 		for _, step := range []struct {
@@ -56,7 +56,7 @@ func TestCache(t *testing.T) {
 			}
 		}
 	})
-	t.Run("whoever is not waited for any more does not wait", func(t *testing.T) {
+	t.Run("a cancelled caller does not wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var known kit.Cache[int]
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -81,12 +81,12 @@ func TestRemembered(t *testing.T) {
 		for range 3 {
 			time.Sleep(2*time.Hour - time.Second)
 			if !r.Has("a") || r.Has("b") {
-				t.Error("an id that is asked about is forgotten, or every id is remembered")
+				t.Error("a queried id is forgotten, or every id is remembered")
 			}
 		}
 		time.Sleep(2 * time.Hour)
 		if r.Has("a") {
-			t.Error("what nobody asks about is not forgotten")
+			t.Error("an id that nobody queries is not forgotten")
 		}
 	})
 }

@@ -22,8 +22,8 @@ func TestOfferings(t *testing.T) {
 		want string // with ! for configured types
 	}{
 		"the cloud's own":                      {kit.DefaultTypes(), "a b"},
-		"by hand, in the place of the cloud's": {kit.TypeKeys{ListTypes: true, Types: hand}, "a! b"},
-		"by hand alone":                        {kit.TypeKeys{Types: hand}, "a!"},
+		"configured types replace the cloud's": {kit.TypeKeys{ListTypes: true, Types: hand}, "a! b"},
+		"configured types only":                {kit.TypeKeys{Types: hand}, "a!"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := tt.keys.Offerings(t.Context(), kit.Catalogue{Cloud: "c", Zones: []string{"z"}, Within: []string{"z", "full"}, Own: own, Complete: func(o *drover.Offering) { o.QuotaGroup = "g" }})
@@ -40,7 +40,7 @@ func TestOfferings(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a call that is over asks nobody", func(t *testing.T) {
+	t.Run("a cancelled call does not query the cloud", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := kit.DefaultTypes().Offerings(ctx, kit.Catalogue{}); err != context.Canceled {

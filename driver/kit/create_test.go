@@ -23,11 +23,11 @@ func TestMostSevere(t *testing.T) {
 		all  []*drover.Error
 		want drover.Error
 	}{
-		{"one is as it is", []*drover.Error{quota}, *quota},
-		{"the same words are said once", []*drover.Error{capacity, capacity}, *capacity},
-		{"a lack of capacity matters more than one of quota, and covers what was tried", []*drover.Error{quota, capacity},
+		{"a single error stays unchanged", []*drover.Error{quota}, *quota},
+		{"equal messages appear once", []*drover.Error{capacity, capacity}, *capacity},
+		{"capacity outranks quota and is scoped to the type", []*drover.Error{quota, capacity},
 			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Message: "enough; full"}},
-		{"what is wrong with all matters most, and has no scope", []*drover.Error{capacity, denied},
+		{"an error of all candidates outranks others and has no scope", []*drover.Error{capacity, denied},
 			drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "full; no"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestMostSevere(t *testing.T) {
 	}
 }
 
-func TestWhatRequestsHaveInCommon(t *testing.T) {
-	t.Run("what has a wrong name, no candidates or no image is no instance", func(t *testing.T) {
+func TestCreateRequests(t *testing.T) {
+	t.Run("a bad name, no candidates or no image is refused", func(t *testing.T) {
 		some := []driver.Candidate{{ProviderType: "small", Image: "debian", Market: drover.OnDemand}}
 		for _, r := range []driver.CreateRequest{{Name: "", Candidates: some}, {Name: "-a", Candidates: some}, {Name: "a_b", Candidates: some},
 			{Name: "abcd", Candidates: some}, {Name: "a"}} {
@@ -62,7 +62,7 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what one candidate lacks another may have", func(t *testing.T) {
+	t.Run("an unavailable candidate leads to the next one", func(t *testing.T) {
 		for kind, want := range map[drover.ErrorKind]bool{drover.KindCapacity: true, drover.KindQuota: true, drover.KindUnsupported: true,
 			drover.KindTransient: false, drover.KindRateLimit: false, drover.KindInvalid: false} {
 			if got := kit.TryNext(fmt.Errorf("create: %w", drover.Errorf(kind, "no"))); got != want {
@@ -70,16 +70,16 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			}
 		}
 		if kit.TryNext(nil) || kit.TryNext(errors.New("no")) {
-			t.Error("no error, or one of no kind, is a lack")
+			t.Error("no error, or one without a kind, leads to the next candidate")
 		}
 	})
-	t.Run("of a tag that occurs twice the last counts", func(t *testing.T) {
+	t.Run("the last value of a duplicate tag counts", func(t *testing.T) {
 		got := kit.MergeTags(nil, map[string]string{"a": "1", "b": "1"}, map[string]string{"b": "2"})
 		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("a create that fails has no result, and an impossible one is not tried", func(t *testing.T) {
+	t.Run("a failed create returns no instance, and an invalid one is not attempted", func(t *testing.T) {
 		r := driver.CreateRequest{Name: "a", Candidates: []driver.Candidate{{Zone: "z", Market: drover.Spot}}}
 		answer, failure, tried := driver.Instance{ID: "1", Zone: "z"}, error(nil), 0
 		create := func() (driver.Instance, driver.Candidate, error) {
@@ -101,7 +101,7 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			t.Error(err, tried)
 		}
 	})
-	t.Run("more user data than a cloud takes is refused", func(t *testing.T) {
+	t.Run("user data beyond the cloud's limit is refused", func(t *testing.T) {
 		r := driver.CreateRequest{Name: "a", Candidates: []driver.Candidate{{}}, Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
 		if err := kit.CheckRequest(r, kit.Demands{Longest: 1, UserData: 500}); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)

@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-// refused is an error of a cloud's.
+// refused is an error of a cloud.
 type refused struct{ kit.Answer }
 
 func (r refused) Error() string { return r.String() }
@@ -39,12 +39,12 @@ func TestErrors(t *testing.T) {
 		answer kit.Answer
 		want   drover.Error
 	}{
-		"a code with words, in capitals or not": {kit.Answer{Code: "limit", Message: "A limit OF 8 Cores."}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.Spot, Hint: "ask for more"}},
-		"a code with other words":               {kit.Answer{Code: "Limit"}, drover.Error{Kind: drover.KindTransient}},
-		"a code by its beginning":               {kit.Answer{Code: "FullZone", Status: 404}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot, Hint: "look elsewhere"}},
-		"a status with words":                   {kit.Answer{Status: 503, Message: "we are full"}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot, Hint: "look elsewhere"}},
-		"a status":                              {kit.Answer{Status: 404, Code: "Other"}, drover.Error{Kind: drover.KindNotFound}},
-		"nothing that is known":                 {kit.Answer{Status: 503}, drover.Error{Kind: drover.KindTransient}},
+		"a code and words, in any case": {kit.Answer{Code: "limit", Message: "A limit OF 8 Cores."}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.Spot, Hint: "ask for more"}},
+		"a code with other words":       {kit.Answer{Code: "Limit"}, drover.Error{Kind: drover.KindTransient}},
+		"a code that matches a prefix":  {kit.Answer{Code: "FullZone", Status: 404}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot, Hint: "look elsewhere"}},
+		"a status with words":           {kit.Answer{Status: 503, Message: "we are full"}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot, Hint: "look elsewhere"}},
+		"a status":                      {kit.Answer{Status: 404, Code: "Other"}, drover.Error{Kind: drover.KindNotFound}},
+		"an unknown answer":             {kit.Answer{Status: 503}, drover.Error{Kind: drover.KindTransient}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := *drover.AsError(table.ClassifyIn("do", drover.Spot, refused{tt.answer}), "")
@@ -54,12 +54,12 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a cloud with one market has it in every error about types", func(t *testing.T) {
+	t.Run("a cloud with one market sets it in every error about types", func(t *testing.T) {
 		if e := drover.AsError(table.Classify("do", refused{kit.Answer{Code: "Full"}}), ""); e.Market != drover.OnDemand {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what a create does not find was named wrongly, and what is to go may be gone", func(t *testing.T) {
+	t.Run("not found is invalid for a create and success for a destroy", func(t *testing.T) {
 		missing := refused{kit.Answer{Status: 404}}
 		if got := drover.KindOf(table.ClassifyCreate("make", drover.Spot, missing)); got != drover.KindInvalid {
 			t.Error(got)
@@ -74,7 +74,7 @@ func TestErrors(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("when to ask again is as the cloud says, or as is known of it", func(t *testing.T) {
+	t.Run("the retry time is the cloud's or the table's default", func(t *testing.T) {
 		for retry, want := range map[time.Duration]time.Duration{0: 3 * time.Second, time.Minute: time.Minute} {
 			e := drover.AsError(table.Classify("do", refused{kit.Answer{Status: 429, Retry: retry}}), "")
 			if wait := time.Until(e.RetryAt.Std()); wait > want || wait < want-time.Second {
@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 	})
 	t.Run("an error without an answer has no kind", func(t *testing.T) {
 		if table.KindOf(nil) != "" || table.KindOf(errors.New("x")) != "" || table.KindOf(drover.Errorf(drover.KindQuota, "x")) != drover.KindQuota {
-			t.Error("it has one")
+			t.Error("an error has the wrong kind")
 		}
 	})
 }

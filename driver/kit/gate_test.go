@@ -15,7 +15,7 @@ import (
 	"drover/driver/kit"
 )
 
-// status is a network that answers everything with this status.
+// status is a network that answers every request with this status.
 type status int
 
 func (s status) RoundTrip(*http.Request) (*http.Response, error) {
@@ -33,18 +33,18 @@ func TestGate(t *testing.T) {
 	expect := func(t *testing.T, want ...string) {
 		t.Helper()
 		if !slices.Equal(counted, want) {
-			t.Errorf("%q were counted, want %q", counted, want)
+			t.Errorf("counted %q, want %q", counted, want)
 		}
 	}
 	failed := errors.New("no")
-	t.Run("a call is made and counted with what came of it", func(t *testing.T) {
+	t.Run("a call is made and counted with its result", func(t *testing.T) {
 		g := open(nil)
 		if err := g.Pass(t.Context(), "a", func() error { return failed }); err != failed {
 			t.Error(err)
 		}
 		expect(t, "a no")
 	})
-	t.Run("what is beyond one of its rates is neither made nor counted", func(t *testing.T) {
+	t.Run("a call that exceeds a rate is neither made nor counted", func(t *testing.T) {
 		g := open(map[string]kit.Rate{"few": {Burst: 1, PerSecond: 1}})
 		made := 0
 		do := func() error { made++; return nil }
@@ -54,7 +54,7 @@ func TestGate(t *testing.T) {
 		}
 		expect(t, "a <nil>")
 	})
-	t.Run("what is not waited for any more is not made", func(t *testing.T) {
+	t.Run("a cancelled call is not made", func(t *testing.T) {
 		g := open(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -63,7 +63,7 @@ func TestGate(t *testing.T) {
 		}
 		expect(t)
 	})
-	t.Run("a request is counted as its status says, and its answer is the network's", func(t *testing.T) {
+	t.Run("a request is counted by its status, and its answer is unchanged", func(t *testing.T) {
 		g := open(nil)
 		for _, s := range []status{http.StatusOK, http.StatusTeapot} {
 			if answer, err := g.Send(httptest.NewRequest("GET", "http://x/", nil), s, "a"); err != nil || answer.StatusCode != int(s) {
@@ -72,7 +72,7 @@ func TestGate(t *testing.T) {
 		}
 		expect(t, "a <nil>", "a I'm a teapot")
 	})
-	t.Run("without a budget and without a metric everything passes", func(t *testing.T) {
+	t.Run("a gate without rates or metric passes every call", func(t *testing.T) {
 		if err := (kit.Gate{}).Pass(t.Context(), "a", func() error { return nil }, "rate"); err != nil {
 			t.Error(err)
 		}
@@ -85,7 +85,7 @@ func TestPrepay(t *testing.T) {
 	ctx, err := g.Prepay(t.Context(), "all", 2)
 	drivertest.Must(t, err)
 	if _, err := g.Prepay(t.Context(), "all", 2); drover.KindOf(err) != drover.KindRateLimit {
-		t.Errorf("what is not there whole was taken: %v", err)
+		t.Errorf("more calls were reserved than are left: %v", err)
 	}
 	if other := pass(t.Context()); other != nil {
 		t.Error(other)
@@ -108,15 +108,15 @@ func TestTransport(t *testing.T) {
 	answer, err := client.Get(server.URL)
 	drivertest.Must(t, err)
 	defer answer.Body.Close()
-	if said, err := io.ReadAll(answer.Body); string(said) != "Bearer t" || err != nil || !slices.Equal(counted, []string{"GET x"}) {
-		t.Errorf("%s, %v, counted %q", said, err, counted)
+	if body, err := io.ReadAll(answer.Body); string(body) != "Bearer t" || err != nil || !slices.Equal(counted, []string{"GET x"}) {
+		t.Errorf("%s, %v, counted %q", body, err, counted)
 	}
 	if _, err := client.Get(server.URL); drover.KindOf(err) != drover.KindRateLimit {
 		t.Error(err)
 	}
 }
 
-// endless is an answer without an end.
+// endless is a network whose answers never end.
 type endless struct{}
 
 func (endless) RoundTrip(*http.Request) (*http.Response, error) {
@@ -128,7 +128,7 @@ type forever struct{}
 func (forever) Read(p []byte) (int, error) { return len(p), nil }
 func (forever) Close() error               { return nil }
 
-func TestAnswersEnd(t *testing.T) {
+func TestAnswersAreLimited(t *testing.T) {
 	res, err := kit.Bounded(endless{}).RoundTrip(nil)
 	drivertest.Must(t, err)
 	const maxAnswer = 64 << 20
@@ -137,6 +137,6 @@ func TestAnswersEnd(t *testing.T) {
 		n, err = res.Body.Read(buffer)
 	}
 	if read != maxAnswer || err != kit.ErrTooLarge {
-		t.Errorf("%d bytes were read, then %v", read, err)
+		t.Errorf("read %d bytes, then %v", read, err)
 	}
 }

@@ -19,7 +19,7 @@ func TestNames(t *testing.T) {
 		drivertest.Must(t, err)
 		return release
 	}
-	t.Run("one at a time holds a name, and other names are free", func(t *testing.T) {
+	t.Run("a name has one holder at a time, and other names are free", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var names kit.Names
 			var done atomic.Int32
@@ -35,7 +35,7 @@ func TestNames(t *testing.T) {
 			hold(t, &names, "b")()
 			for _, want := range []int32{0, 4, 9} {
 				if synctest.Wait(); done.Load() != want {
-					t.Errorf("%d held it one after the other, not %d", done.Load(), want)
+					t.Errorf("%d callers held it in turn, want %d", done.Load(), want)
 				}
 				if want == 0 {
 					release()
@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 			}
 		})
 	})
-	t.Run("whoever is not waited for any more gets none", func(t *testing.T) {
+	t.Run("a cancelled caller gets no name", func(t *testing.T) {
 		var names kit.Names
 		release := hold(t, &names, "a")
 		ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ func TestStaticOfferings(t *testing.T) {
 		Cloud: "c", Zones: []string{"b", "a"}, Markets: []drover.Market{drover.Spot, drover.OnDemand}, Discount: 75,
 		Default: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB, Arch: "amd64"}, Price: 8,
 	}
-	t.Run("what is left out is the default, and scratch comes on top of the disk", func(t *testing.T) {
+	t.Run("missing values have defaults, and scratch adds to the disk", func(t *testing.T) {
 		all, err := kit.StaticOfferings([]kit.Type{{Name: "s", Scratch: drover.GiB, Market: drover.OnDemand}}, listing)
 		if err != nil || len(all) != 2 {
 			t.Fatalf("got %v, %v", all, err)
@@ -30,7 +30,7 @@ func TestStaticOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("they are multiplied by zones and markets, priced and sorted", func(t *testing.T) {
+	t.Run("each type is offered per zone and market, priced and sorted", func(t *testing.T) {
 		all, err := kit.StaticOfferings([]kit.Type{{Name: "x", ProviderType: "t1", Price: &price}, {Name: "w", SpotPrice: &price}}, listing)
 		drivertest.Must(t, err)
 		var got []string

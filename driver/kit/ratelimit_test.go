@@ -32,18 +32,18 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if b.Take(e.RetryAt.Std(), 1, "start") != nil {
-		t.Error("it is refused at the time that was told")
+		t.Error("a call is refused at its retry time")
 	}
 	if b.Take(now, 1, "another") != nil {
-		t.Error("a call of which no rate is known is refused")
+		t.Error("a call without a rate is refused")
 	}
 	b = kit.NewRateLimiter(rates, 3)
 	if got := take(now); got != 15 {
-		t.Errorf("three times the rate is %d calls", got)
+		t.Errorf("three times the rate allows %d calls", got)
 	}
 }
 
-func TestATokenForEachOfMany(t *testing.T) {
+func TestTakeSeveralTokens(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := kit.NewRateLimiter(map[string]kit.Rate{"end": {Burst: 10, PerSecond: 2}, "keys": {Burst: 1, PerMinute: 5}}, 1)
 	for _, step := range []struct {
@@ -62,7 +62,7 @@ func TestATokenForEachOfMany(t *testing.T) {
 	}
 }
 
-func TestATokenOfEachOfSeveral(t *testing.T) {
+func TestTakeFromSeveralBuckets(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := kit.NewRateLimiter(map[string]kit.Rate{"any": {Burst: 3, PerSecond: 1}, "keys": {Burst: 1, PerSecond: 1}}, 1)
 	both := []string{"any", "keys", "unknown"}
@@ -75,6 +75,6 @@ func TestATokenOfEachOfSeveral(t *testing.T) {
 		}
 	}
 	if err := b.Take(now, 2, "any"); err != nil {
-		t.Errorf("what was refused has cost something: %v", err)
+		t.Errorf("a refused call used up tokens: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestLabels(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("what others wrote is taken as it is", func(t *testing.T) {
+	t.Run("labels that others wrote stay unchanged", func(t *testing.T) {
 		theirs := map[string]string{"a": "z-", "b.2": "c", "d.x": "e"}
 		if diff := cmp.Diff(theirs, letters.Read(theirs)); diff != "" {
 			t.Error(diff)
@@ -36,7 +36,7 @@ func TestLabels(t *testing.T) {
 	})
 }
 
-func TestEachTagComesInOrder(t *testing.T) {
+func TestEachTagSortsKeys(t *testing.T) {
 	got := kit.EachTag(map[string]string{"b": "2", "a": "1"}, func(key, value string) string { return key + "=" + value })
 	if diff := cmp.Diff([]string{"a=1", "b=2"}, got); diff != "" {
 		t.Error(diff)
@@ -48,7 +48,7 @@ func TestEscaped(t *testing.T) {
 	if got := kit.Escaped("a_B é", '_', small); got != "a_5f_42_20_c3_a9" {
 		t.Error(got)
 	}
-	t.Run("what is written is read", func(t *testing.T) {
+	t.Run("reads what it wrote", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			text := rapid.String().Draw(t, "text")
 			if got, ok := kit.Unescaped(kit.Escaped(text, '_', small), '_'); got != text || !ok {
@@ -56,7 +56,7 @@ func TestEscaped(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what was written otherwise is not read", func(t *testing.T) {
+	t.Run("refuses a mark without its digits", func(t *testing.T) {
 		for _, text := range []string{"_", "a_4", "_zz", "_4_41", "_+1"} {
 			if got, ok := kit.Unescaped(text, '_'); ok {
 				t.Errorf("%q is read as %q", text, got)

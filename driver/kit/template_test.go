@@ -17,7 +17,7 @@ func TestTemplate(t *testing.T) {
 		Plan map[string]string
 		Disk []map[string]any `json:"disks"`
 	}
-	t.Run("says what there is a field for", func(t *testing.T) {
+	t.Run("accepts known fields", func(t *testing.T) {
 		var into fields
 		if err := of.Read("", &into); err != nil || into.IPv6 {
 			t.Error(err)
@@ -27,20 +27,20 @@ func TestTemplate(t *testing.T) {
 		}
 	})
 	for name, c := range map[string]struct{ raw, message, hint string }{
-		"what there is no field for":           {`{"ipv7": true}`, "ipv7", of.Hint},
-		"what is no JSON":                      {`{`, "read the template", of.Hint},
-		"what Drover gives":                    {`{"Zone": "a"}`, "the template sets zone", of.Use},
-		"what Drover gives, within":            {`{"plan": {"MARKET": "spot"}}`, "the template sets plan.market", of.Use},
-		"what Drover gives, in one of several": {`{"disks": [{}, {"boot": true}]}`, "the template sets disks.boot", of.Use},
+		"an unknown field":                 {`{"ipv7": true}`, "ipv7", of.Hint},
+		"invalid JSON":                     {`{`, "read the template", of.Hint},
+		"a key that Drover sets":           {`{"Zone": "a"}`, "the template sets zone", of.Use},
+		"a nested key that Drover sets":    {`{"plan": {"MARKET": "spot"}}`, "the template sets plan.market", of.Use},
+		"a key that Drover sets in a list": {`{"disks": [{}, {"boot": true}]}`, "the template sets disks.boot", of.Use},
 	} {
-		t.Run("cannot say "+name, func(t *testing.T) {
+		t.Run("refuses "+name, func(t *testing.T) {
 			e := drover.AsError(of.Read(c.raw, &fields{}), "")
 			if e.Kind != drover.KindInvalid || !strings.Contains(e.Message, c.message) || e.Hint != c.hint {
 				t.Errorf("%+v", e)
 			}
 		})
 	}
-	t.Run("that is read into a map has the keys of an example, and values of their types", func(t *testing.T) {
+	t.Run("a map accepts the keys of the example with values of their types", func(t *testing.T) {
 		of := of
 		of.Keys = `{"zone": "", "size": {"gib": 0, "labels": {"*": ""}}, "nics": [{"fast": true}]}`
 		for raw, wrong := range map[string]string{

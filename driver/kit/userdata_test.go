@@ -24,12 +24,12 @@ func TestUserData(t *testing.T) {
 		UserInit: drover.NewSecret("#cloud-config\npackages: [ü]\n"),
 	}
 	text := kit.UserData(r).Reveal()
-	t.Run("is the same for the same request", func(t *testing.T) {
+	t.Run("equal requests give equal texts", func(t *testing.T) {
 		if kit.UserData(r).Reveal() != text {
-			t.Error("it differs")
+			t.Error("the texts differ")
 		}
 	})
-	t.Run("is a message of parts that mail programs read as well", func(t *testing.T) {
+	t.Run("the text is a valid MIME message", func(t *testing.T) {
 		got := parts(t, text)
 		want := []string{
 			"text/cloud-config||#cloud-config\nssh_deletekeys: true\nssh_keys:\n  ed25519_private: |\n    -----BEGIN\n    abc\n    -----END\n" +
@@ -43,7 +43,7 @@ func TestUserData(t *testing.T) {
 	})
 }
 
-// parts reads a MIME message, each of its parts as type, merge type and text.
+// parts reads a MIME message and returns each part's type, merge type and text.
 func parts(t *testing.T, text string) (all []string) {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(text))

@@ -19,7 +19,7 @@ func TestWords(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("of two words of a key the later counts", func(t *testing.T) {
+	t.Run("the later of a key's two words counts", func(t *testing.T) {
 		early, late := words.word("lab", driver.TagName, "z", day), words.word("lab", driver.TagName, "a", day.Add(time.Second))
 		if got := words.Read([]string{early, late})[driver.TagName]; got != "a" {
 			t.Errorf("%q counts", got)

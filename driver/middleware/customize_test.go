@@ -17,7 +17,7 @@ func TestCustomize(t *testing.T) {
 		Name: "n", Tags: map[string]string{driver.TagFleet: "f", driver.TagPool: "p"},
 		Candidates: []driver.Candidate{{ProviderType: "a", Zone: "z1"}, {ProviderType: "a", Zone: "z2"}, {ProviderType: "b", Zone: "z1"}},
 	}
-	t.Run("templates and init texts are filled in, and braces of their own are left", func(t *testing.T) {
+	t.Run("templates and init texts are filled in, and other braces stay", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{Template: `{"a": "{project}/{name}-{pool}-{fleet}"}`, Init: "#!/bin/sh\necho {name} ${HOME}"})
 		if err != nil {
@@ -34,7 +34,7 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("candidates: %v", g.got.Candidates)
 		}
 	})
-	t.Run("what a pool adds is filled in beside it, whatever the cloud's own is", func(t *testing.T) {
+	t.Run("a pool's init text is filled in, even if the cloud has none", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{})
 		if err != nil {
@@ -49,7 +49,7 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("the pool's init is %q, for %v", got, g.got.Candidates)
 		}
 	})
-	t.Run("a pool's template takes the place of the cloud's", func(t *testing.T) {
+	t.Run("a pool's template replaces the cloud's", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})
 		if err != nil {
@@ -64,7 +64,7 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("the template is %q, for %v", g.got.Template, g.got.Candidates)
 		}
 	})
-	t.Run("a text that speaks of the zone is sent to that zone alone", func(t *testing.T) {
+	t.Run("a text that contains the zone keeps only candidates in that zone", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})
 		if err != nil {
@@ -82,13 +82,13 @@ func TestCustomize(t *testing.T) {
 		can    driver.Capabilities
 		want   string
 	}{
-		"a template for a driver without":    {middleware.Custom{Template: "{}"}, driver.Capabilities{}, "template"},
-		"an init text of no known kind":      {middleware.Custom{Init: "apt install x"}, driver.Capabilities{Init: driver.InitCloud}, "apt install x"},
-		"cloud-config without cloud-init":    {middleware.Custom{Init: "#cloud-config\n"}, driver.Capabilities{}, "no cloud-init"},
-		"a boot hook for first boots alone":  {middleware.Custom{Init: "#cloud-boothook\n#!/bin/sh\n"}, driver.Capabilities{Init: driver.InitShell}, "no cloud-init"},
-		"an init text larger than the cloud": {middleware.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
+		"a template for a driver without templates": {middleware.Custom{Template: "{}"}, driver.Capabilities{}, "template"},
+		"an init text of unknown format":            {middleware.Custom{Init: "apt install x"}, driver.Capabilities{Init: driver.InitCloud}, "apt install x"},
+		"cloud-config without cloud-init":           {middleware.Custom{Init: "#cloud-config\n"}, driver.Capabilities{}, "no cloud-init"},
+		"a boot hook for first-boot scripts":        {middleware.Custom{Init: "#cloud-boothook\n#!/bin/sh\n"}, driver.Capabilities{Init: driver.InitShell}, "no cloud-init"},
+		"an init text beyond the cloud's limit":     {middleware.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
 	} {
-		t.Run(name+" is refused at once", func(t *testing.T) {
+		t.Run(name+" is refused on opening", func(t *testing.T) {
 			_, err := middleware.Customize(capable{can: refused.can}, refused.custom)
 			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), refused.want) {
 				t.Errorf("got %v", err)

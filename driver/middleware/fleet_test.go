@@ -92,7 +92,7 @@ func TestForFleet(t *testing.T) {
 		return errors.Join(o.Destroy(t.Context(), id), o.SetTags(t.Context(), id, nil))
 	}
 
-	t.Run("a list holds the fleet's instances alone, each once", func(t *testing.T) {
+	t.Run("a list contains only the fleet's instances, each once", func(t *testing.T) {
 		_, o := open()
 		if diff := cmp.Diff([]string{"a", "c"}, list(t, o, nil)); diff != "" {
 			t.Error(diff)
@@ -101,7 +101,7 @@ func TestForFleet(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("the first list tells how many instances others own, and not which", func(t *testing.T) {
+	t.Run("the first list logs how many instances others own, but not which", func(t *testing.T) {
 		s, o := open()
 		var log bytes.Buffer
 		o.LogOthers(slog.New(slog.NewTextHandler(&log, nil)))
@@ -109,20 +109,20 @@ func TestForFleet(t *testing.T) {
 			t.Error(diff)
 		}
 		list(t, o, nil)
-		_, told, _ := strings.Cut(log.String(), "msg=")
-		if want := "\"this account contains instances that do not belong to the fleet; they are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
-			t.Errorf("told: %s", told)
+		_, logged, _ := strings.Cut(log.String(), "msg=")
+		if want := "\"this account contains instances that do not belong to the fleet; they are left alone\" of_other_fleets=1 of_no_fleet=1\n"; logged != want {
+			t.Errorf("logged: %s", logged)
 		}
 		if diff := cmp.Diff([]map[string]string{nil, {driver.TagFleet: "ours"}}, s.asked); diff != "" {
-			t.Errorf("asked for: %s", diff)
+			t.Errorf("requested tags: %s", diff)
 		}
 	})
-	t.Run("if that list fails, another tells it after one that did not, and there are no more than the two", func(t *testing.T) {
+	t.Run("if that list fails, one more tries after the next success", func(t *testing.T) {
 		down, tooLarge := errors.New("the cloud is down"), errors.New("there is too much")
 		for name, tt := range map[string]struct {
-			fails []error // of each list
-			whole []int   // the lists of the whole account
-			told  string
+			fails  []error // of each list
+			whole  []int   // the lists of the whole account
+			logged string
 		}{
 			"down":      {[]error{down, down, nil, nil, nil}, []int{0, 3}, "of_other_fleets=1 of_no_fleet=1"},
 			"too large": {[]error{tooLarge, nil, tooLarge, nil, nil}, []int{0, 2}, "are unknown, since the account cannot be listed in full"},
@@ -138,12 +138,12 @@ func TestForFleet(t *testing.T) {
 					whole = append(whole, i)
 				}
 			}
-			if !slices.Equal(whole, tt.whole) || !strings.Contains(log.String(), tt.told) || strings.Count(log.String(), "\n") != 1 {
-				t.Errorf("%s: whole are %v; told: %s", name, whole, log.String())
+			if !slices.Equal(whole, tt.whole) || !strings.Contains(log.String(), tt.logged) || strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("%s: lists of the whole account: %v; logged: %s", name, whole, log.String())
 			}
 		}
 	})
-	t.Run("where others own nothing, nothing is told", func(t *testing.T) {
+	t.Run("if others own nothing, nothing is logged", func(t *testing.T) {
 		s, o := open()
 		s.instances = s.instances[:1]
 		var log bytes.Buffer
@@ -152,17 +152,17 @@ func TestForFleet(t *testing.T) {
 			t.Error(log.String())
 		}
 	})
-	t.Run("a list that fails says nothing", func(t *testing.T) {
+	t.Run("a failed list returns no instances and permits no changes", func(t *testing.T) {
 		s, o := open()
 		s.err = errors.New("half an answer")
 		if all, err := o.List(t.Context(), nil); err == nil || all != nil {
 			t.Errorf("got %v, %v", all, err)
 		}
 		if err := touch(t, o, "a"); err == nil {
-			t.Error("an instance of a failed list was touched")
+			t.Error("an instance from a failed list was touched")
 		}
 	})
-	t.Run("what was not seen in the fleet is not touched", func(t *testing.T) {
+	t.Run("instances never seen in the fleet are not touched", func(t *testing.T) {
 		s, o := open()
 		list(t, o, nil)
 		for _, id := range []string{"b", "d", "e"} {
@@ -183,7 +183,7 @@ func TestForFleet(t *testing.T) {
 			t.Errorf("touched: %v", s.touched)
 		}
 	})
-	t.Run("what was listed, created or adopted is", func(t *testing.T) {
+	t.Run("listed, created and adopted instances are touched", func(t *testing.T) {
 		s, o := open()
 		list(t, o, nil)
 		if _, _, err := o.Create(t.Context(), driver.CreateRequest{Tags: map[string]string{driver.TagFleet: "ours"}}); err != nil {
@@ -197,7 +197,7 @@ func TestForFleet(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("what bears the fleet's tag is described, and touched from then on, though no list has had it", func(t *testing.T) {
+	t.Run("a described instance with the fleet's tag may be touched, even if never listed", func(t *testing.T) {
 		s, o := open()
 		if in, err := o.Describe(t.Context(), "a"); err != nil || in.ID != "a" {
 			t.Errorf("got %v, %v", in, err)
@@ -227,7 +227,7 @@ func TestForFleet(t *testing.T) {
 			t.Errorf("got %v, %v", in, err)
 		}
 	})
-	t.Run("what is gone can be destroyed again, and is forgotten in the end", func(t *testing.T) {
+	t.Run("an instance that is gone can be destroyed again, and is eventually forgotten", func(t *testing.T) {
 		s, o := open()
 		list(t, o, nil)
 		s.instances = nil
@@ -239,7 +239,7 @@ func TestForFleet(t *testing.T) {
 			list(t, o, nil)
 		}
 		if err := touch(t, o, "a"); err == nil {
-			t.Error("it is remembered for ever")
+			t.Error("the instance is never forgotten")
 		}
 	})
 	t.Run("an instance without the fleet's tag is not created", func(t *testing.T) {
@@ -248,16 +248,16 @@ func TestForFleet(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("what else a cloud can do is found beneath", func(t *testing.T) {
+	t.Run("optional interfaces are found in the cloud within", func(t *testing.T) {
 		_, o := open()
 		if s, ok := driver.As[driver.Starter](o); !ok || s != driver.Starter(o) {
-			t.Error("no Starter found, or one past the filter")
+			t.Error("found no Starter, or one that bypasses the filter")
 		}
 		if _, ok := driver.As[driver.PriceHistorian](o); ok {
-			t.Error("a PriceHistorian found where there is none")
+			t.Error("found a PriceHistorian that the cloud lacks")
 		}
 		if _, ok := driver.As[driver.DiskGrower](o); ok {
-			t.Error("a DiskGrower found that is none beneath")
+			t.Error("found a DiskGrower that the cloud lacks")
 		}
 	})
 }

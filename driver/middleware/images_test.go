@@ -61,7 +61,7 @@ func TestWithImages(t *testing.T) {
 		_, _, err := c.Create(t.Context(), r)
 		return err
 	}
-	t.Run("a request's own images take the place of the cloud's, and where there are neither the driver chooses", func(t *testing.T) {
+	t.Run("a request's images replace the cloud's, and without either the driver chooses", func(t *testing.T) {
 		g := &gallery{images: append(images, driver.Image{ID: "i9", Name: "web"})}
 		own := driver.CreateRequest{Name: "x", Candidates: []driver.Candidate{candidate("amd64")}, Images: map[drover.Arch]string{"": "web"}}
 		for _, refs := range []map[drover.Arch]string{nil, {"": "debian"}} {
@@ -73,7 +73,7 @@ func TestWithImages(t *testing.T) {
 			t.Errorf("without images: %v, %+v", err, g.got.Candidates)
 		}
 	})
-	t.Run("each candidate bears the newest image for its architecture", func(t *testing.T) {
+	t.Run("each candidate gets the newest image for its architecture", func(t *testing.T) {
 		g := &gallery{images: images}
 		if err := create(t, middleware.WithImages(g, map[drover.Arch]string{"": "debian"}), "arm64", "amd64"); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestWithImages(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
-	t.Run("an architecture may have an image of its own, and what has none is left out", func(t *testing.T) {
+	t.Run("an architecture may have its own image, and a candidate without one is left out", func(t *testing.T) {
 		g := &gallery{images: images}
 		c := middleware.WithImages(g, map[drover.Arch]string{"arm64": "i3", "amd64": "missing"})
 		if err := create(t, c, "amd64", "arm64"); err != nil {
@@ -95,7 +95,7 @@ func TestWithImages(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a cloud that cannot look gets the reference as it is", func(t *testing.T) {
+	t.Run("a cloud that is no ImageFinder gets the reference unchanged", func(t *testing.T) {
 		g := &gallery{}
 		if err := create(t, middleware.WithImages(struct{ driver.Cloud }{g}, map[drover.Arch]string{"": "anything"}), "amd64"); err != nil {
 			t.Fatal(err)
@@ -104,13 +104,13 @@ func TestWithImages(t *testing.T) {
 			t.Errorf("got %q after %d searches", got, g.asked)
 		}
 	})
-	t.Run("an answer is good for ten minutes, and longer where the cloud cannot be asked again", func(t *testing.T) {
+	t.Run("a result is used for ten minutes, or longer while the cloud cannot be queried", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := &gallery{images: images}
 			c := middleware.WithImages(g, map[drover.Arch]string{"": "debian"})
 			for _, want := range []int{1, 1, 2} {
 				if err := create(t, c, "amd64"); err != nil || g.asked != want {
-					t.Errorf("asked %d times, want %d; %v", g.asked, want, err)
+					t.Errorf("%d searches, want %d; %v", g.asked, want, err)
 				}
 				time.Sleep(6 * time.Minute)
 			}
@@ -120,7 +120,7 @@ func TestWithImages(t *testing.T) {
 				t.Errorf("got %v, %+v", err, g.got.Candidates)
 			}
 			if err := create(t, c, "arm64"); !errors.Is(err, g.err) {
-				t.Errorf("what was never found: %v", err)
+				t.Errorf("an image that was never found: %v", err)
 			}
 		})
 	})

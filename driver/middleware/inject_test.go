@@ -18,7 +18,7 @@ func TestInject(t *testing.T) {
 	only := func(call middleware.Method, of middleware.Trouble) middleware.Faults {
 		return middleware.Faults{Calls: map[middleware.Method]middleware.Trouble{call: of}}
 	}
-	t.Run("a call fails as it is told, one way after the other, and nothing is done", func(t *testing.T) {
+	t.Run("a call fails with each configured error in turn and has no effect", func(t *testing.T) {
 		a := &able{}
 		one, two := errors.New("one"), drover.Errorf(drover.KindCapacity, "two")
 		c := middleware.Inject(a, only(middleware.MethodDestroy, middleware.Trouble{Fail: 1, Errors: []error{one, two}}))
@@ -31,21 +31,21 @@ func TestInject(t *testing.T) {
 			t.Errorf("reached %q", a.met)
 		}
 	})
-	t.Run("an answer is lost, and what was asked is done", func(t *testing.T) {
+	t.Run("a call takes effect although its answer is lost", func(t *testing.T) {
 		a := &able{}
 		c := middleware.Inject(a, only(middleware.MethodCreate, middleware.Trouble{Lose: 1}))
 		if _, _, err := c.Create(t.Context(), driver.CreateRequest{Name: "x"}); drover.KindOf(err) != drover.KindTransient || !slices.Equal(a.met, []string{"create x"}) {
 			t.Errorf("got %v, reached %q", err, a.met)
 		}
 	})
-	t.Run("a create makes two", func(t *testing.T) {
+	t.Run("a create makes two instances", func(t *testing.T) {
 		a := &able{}
 		c := middleware.Inject(a, only(middleware.MethodCreate, middleware.Trouble{Double: 1}))
 		if in, _, err := c.Create(t.Context(), driver.CreateRequest{Name: "x"}); err != nil || in.ID != "x" || !slices.Equal(a.met, []string{"create x", "create x-twin"}) {
 			t.Errorf("got %v, %v, reached %q", in, err, a.met)
 		}
 	})
-	t.Run("the same seed brings the same luck", func(t *testing.T) {
+	t.Run("the same seed gives the same faults", func(t *testing.T) {
 		lots := func(seed uint64) (fates []bool) {
 			f := only(middleware.MethodList, middleware.Trouble{Fail: 0.5})
 			f.Seed = seed
@@ -57,10 +57,10 @@ func TestInject(t *testing.T) {
 			return fates
 		}
 		if first, again, other := lots(1), lots(1), lots(2); !cmp.Equal(first, again) || cmp.Equal(first, other) {
-			t.Error("it did not, or another seed did")
+			t.Error("the same seed gave other faults, or another seed the same")
 		}
 	})
-	t.Run("lists are said to lag by as much as they do", func(t *testing.T) {
+	t.Run("the capabilities include the injected list lag", func(t *testing.T) {
 		for want, f := range map[time.Duration]middleware.Faults{
 			driver.DefaultListLag: {Unlisted: time.Second}, time.Minute: {Unlisted: time.Minute}, time.Hour: {Unlisted: time.Minute, Lingers: time.Hour},
 		} {

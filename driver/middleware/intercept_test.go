@@ -76,7 +76,7 @@ func (a *able) Leftovers(context.Context, string) ([]driver.Leftover, error) {
 	return []driver.Leftover{{Kind: "disk", ID: "i"}}, a.note("list_leftovers")
 }
 
-// everything is every possible call, by what able records of it.
+// everything returns every possible call, by the text that able records.
 func everything(c driver.Cloud) map[string]func(context.Context) error {
 	starter, _ := driver.As[driver.Starter](c)
 	describer, _ := driver.As[driver.Describer](c)
@@ -132,7 +132,7 @@ func lists[T any](all []T, err error) error {
 	return err
 }
 
-// decorators are all decorators of a cloud, as they are when nothing is wrong.
+// decorators are all decorators of a cloud, set up so that they let every call pass.
 var decorators = map[string]func(driver.Cloud) driver.Cloud{
 	"Intercept": func(c driver.Cloud) driver.Cloud {
 		return middleware.Intercept(c, func(ctx context.Context, _ middleware.Call, do func(context.Context) error) error { return do(ctx) })
@@ -177,12 +177,12 @@ func TestEveryCallPassesThroughEveryDecorator(t *testing.T) {
 			c := dress(struct{ driver.Cloud }{&able{}})
 			for what, found := range optional(c) {
 				if found {
-					t.Errorf("a %s was found where there is none", what)
+					t.Errorf("found a %s that the cloud lacks", what)
 				}
 			}
 		})
 	}
-	t.Run("no interface that a cloud may have beyond driver.Cloud is left out here", func(t *testing.T) {
+	t.Run("this test covers every optional interface", func(t *testing.T) {
 		if diff := cmp.Diff(interfaces(t), slices.Sorted(maps.Keys(optional(&able{})))); diff != "" {
 			t.Errorf("in the package, here: %s", diff)
 		}
@@ -255,7 +255,7 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("%s: %v, told %q, reached %q", call, err, told, a.met)
 		}
 	}
-	t.Run("a create is refused in a way that nothing else is tried instead", func(t *testing.T) {
+	t.Run("a refused create leads to no alternative", func(t *testing.T) {
 		_, _, err := c.Create(t.Context(), driver.CreateRequest{Name: "i"})
 		if e := drover.AsError(err, ""); e.Kind != drover.KindQuota || e.Scope != drover.ScopeAll {
 			t.Errorf("got %+v", e)

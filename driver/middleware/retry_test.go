@@ -16,7 +16,7 @@ type moody struct {
 	able
 	until time.Time
 	kind  drover.ErrorKind
-	says  bool // it reports when to call again
+	says  bool // it names a time to call again
 }
 
 func (m *moody) fails(call string) error {
@@ -44,13 +44,13 @@ func TestWithRetry(t *testing.T) {
 		tries int
 		ok    bool
 	}{
-		"what passes is waited for":                        {drover.KindTransient, 3 * time.Second, false, 4, true},
-		"what does not pass within seconds is an error":    {drover.KindUnreachable, time.Minute, false, 5, false},
-		"a cloud that says when is asked then":             {drover.KindRateLimit, 50 * time.Second, true, 2, true},
-		"a cloud that says much later is not waited for":   {drover.KindRateLimit, time.Hour, true, 1, false},
-		"what will be no better later is asked for once":   {drover.KindForbidden, time.Second, false, 1, false},
-		"a call that succeeds is made once":                {drover.KindTransient, 0, false, 1, true},
-		"a time that has passed is as good as none at all": {drover.KindTransient, -time.Second, true, 1, true},
+		"retries until a short failure ends":       {drover.KindTransient, 3 * time.Second, false, 4, true},
+		"gives up after five attempts":             {drover.KindUnreachable, time.Minute, false, 5, false},
+		"waits for the time that the cloud names":  {drover.KindRateLimit, 50 * time.Second, true, 2, true},
+		"does not wait for a time an hour ahead":   {drover.KindRateLimit, time.Hour, true, 1, false},
+		"makes one attempt at a permanent failure": {drover.KindForbidden, time.Second, false, 1, false},
+		"makes a successful call once":             {drover.KindTransient, 0, false, 1, true},
+		"ignores a time in the past":               {drover.KindTransient, -time.Second, true, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWithRetry(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a create is made once, since it may have happened", func(t *testing.T) {
+	t.Run("does not repeat a create, which may have taken effect", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &moody{until: time.Now().Add(time.Second), kind: drover.KindTransient}
 			if _, _, err := middleware.WithRetry(m).Create(t.Context(), driver.CreateRequest{}); err == nil || len(m.met) != 1 {
@@ -70,7 +70,7 @@ func TestWithRetry(t *testing.T) {
 			}
 		})
 	})
-	t.Run("nothing is waited for by a command that is to end", func(t *testing.T) {
+	t.Run("stops waiting when the context ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 			defer cancel()

@@ -65,7 +65,7 @@ func TestThrottle(t *testing.T) {
 			f(t, middleware.Throttle(b), b)
 		})
 	}
-	t.Run("what a cloud had too many of is not asked of it until the time that it named", func(t *testing.T) {
+	t.Run("calls are refused until the time that the cloud named", func(t *testing.T) {
 		begin(t, func(t *testing.T, c driver.Cloud, b *busy) {
 			b.say(tooMany(time.Now().Add(31 * time.Second)))
 			c.Destroy(t.Context(), "i")
@@ -78,11 +78,11 @@ func TestThrottle(t *testing.T) {
 			b.say(nil)
 			time.Sleep(30 * time.Second)
 			if err := c.Destroy(t.Context(), "i"); err != nil {
-				t.Errorf("at the time that was told: %v", err)
+				t.Errorf("at the named time: %v", err)
 			}
 		})
 	})
-	t.Run("where it names none, longer with each refusal and from the beginning after a success", func(t *testing.T) {
+	t.Run("without a time, the lull doubles with each refusal and a success resets it", func(t *testing.T) {
 		begin(t, func(t *testing.T, c driver.Cloud, b *busy) {
 			for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 				b.say(tooMany(time.Time{}))
@@ -102,7 +102,7 @@ func TestThrottle(t *testing.T) {
 			}
 		})
 	})
-	t.Run("calls that were under way together count once", func(t *testing.T) {
+	t.Run("concurrent refusals count once", func(t *testing.T) {
 		begin(t, func(t *testing.T, c driver.Cloud, b *busy) {
 			b.say(tooMany(time.Time{}))
 			var all sync.WaitGroup
@@ -115,7 +115,7 @@ func TestThrottle(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a cloud that names next year is asked in an hour", func(t *testing.T) {
+	t.Run("a time a year ahead is cut to an hour", func(t *testing.T) {
 		begin(t, func(t *testing.T, c driver.Cloud, b *busy) {
 			b.say(tooMany(time.Now().AddDate(1, 0, 0)))
 			c.Destroy(t.Context(), "i")
@@ -124,7 +124,7 @@ func TestThrottle(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a call that was broken off says nothing", func(t *testing.T) {
+	t.Run("a cancelled call changes nothing", func(t *testing.T) {
 		begin(t, func(t *testing.T, c driver.Cloud, b *busy) {
 			for _, err := range []error{tooMany(time.Time{}), context.Canceled, tooMany(time.Time{})} {
 				b.say(err)
