@@ -17,7 +17,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// harness opens an account in memory, with a flaw.
+// harness opens an in-memory account with a flaw.
 func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drivertest.Harness {
 	a := &account{instances: map[string]*fake{}}
 	return drivertest.Harness{
@@ -31,29 +31,29 @@ func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drive
 }
 
 // covers C8
-func TestRightCloudPasses(t *testing.T) {
+func TestCorrectCloudPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud { return c }))
 }
 
-func TestACloudThatKeepsWhatIsSharedPasses(t *testing.T) {
+func TestCloudWithSharedResourcesPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
 		return sharing{c, &[]driver.Leftover{fleetKey("k-1")}}
 	}))
 }
 
-func TestACloudWhoseListsAreLatePasses(t *testing.T) {
+func TestCloudWithLateListsPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
 		return middleware.Inject(c, middleware.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
 	}))
 }
 
-func TestACloudThatDescribesPasses(t *testing.T) {
-	t.Run("whose lists are never late", func(t *testing.T) {
+func TestCloudThatDescribesPasses(t *testing.T) {
+	t.Run("lists without lag", func(t *testing.T) {
 		drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, -1, looking(c)}
 		}))
 	})
-	t.Run("whose lists, and answers, are late as it says", func(t *testing.T) {
+	t.Run("lists and descriptions with the declared lag", func(t *testing.T) {
 		drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
 			late := middleware.Inject(c, middleware.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
 			return describable{altered{Cloud: late}, time.Second, looking(late)}
@@ -61,7 +61,7 @@ func TestACloudThatDescribesPasses(t *testing.T) {
 	})
 }
 
-func TestAnErrorSaysWhatWasListed(t *testing.T) {
+func TestErrorContainsTheList(t *testing.T) {
 	err := find(t, "repeating a create request").Run(t.Context(), harness(time.Second, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
 	if err == nil || !strings.Contains(err.Error(), "waiting until the list filtered by tags map[") || strings.Count(err.Error(), "suite/check-") != 2 {
 		t.Errorf("got %v", err)
@@ -74,40 +74,40 @@ func TestEveryCheckCanFail(t *testing.T) {
 		check, flaw string
 		make        func(driver.Cloud) driver.Cloud
 	}{
-		{"capabilities are complete", "says nothing of power-off", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "does not declare the effect of a power-off", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, capabilities: &driver.Capabilities{HostKeys: driver.HostKeysPlanted}}
 		}},
-		{"capabilities are complete", "puts its notices nowhere that is known", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "declares an unknown source of notices", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.Notices = "carrier pigeon"
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"capabilities are complete", "claims to stop and start", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "claims to stop and start instances, but is no Starter", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.StopStart = true
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"capabilities are complete", "saves by stopping what it cannot stop", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "claims that stopping saves money, but cannot stop", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.StopSaves = true
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"capabilities are complete", "claims to describe", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "claims to describe, but is no Describer", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.Describe = true
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"capabilities are complete", "calls all nodes alike", func(c driver.Cloud) driver.Cloud {
+		{"capabilities are complete", "gives all nodes the same name", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.NodeID = "aws:///{zone}"
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"the description of an instance by its id", "finds none", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "finds no instance", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 			}}
 		}},
-		{"the description of an instance by its id", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "finds a new instance later than declared", func(c driver.Cloud) driver.Cloud {
 			var calls atomic.Int32
 			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
 				if calls.Add(1) == 1 {
@@ -116,26 +116,26 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
-		{"the description of an instance by its id", "tells no tags", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "omits the tags", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Tags = nil
 				return in, err
 			}}
 		}},
-		{"the description of an instance by its id", "tells no address", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "omits the address", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Addresses = driver.Addresses{}
 				return in, err
 			}}
 		}},
-		{"looking up an instance", "describes what is gone", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "describes an instance that is gone", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{ID: id, State: driver.Stopped}, nil
 			}}
 		}},
-		{"looking up an instance", "forgets it later than it says", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "forgets an instance later than declared", func(c driver.Cloud) driver.Cloud {
 			var calls atomic.Int32
 			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
 				if calls.Add(1) == 1 {
@@ -144,7 +144,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
-		{"looking up an instance", "has it end before it was made", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "reports an end before the creation", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				if err != nil {
@@ -153,14 +153,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, err
 			}}
 		}},
-		{"the description of an instance by its id", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "reports the end of a new instance", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Ended = drover.TimeOf(time.Now())
 				return in, err
 			}}
 		}},
-		{"looking up an instance", "calls what never was a passing trouble", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "calls the lack of an unknown instance transient", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				if !strings.HasPrefix(id, "suite/") {
 					return driver.Instance{}, drover.Errorf(drover.KindTransient, "there is no instance %s", id)
@@ -171,30 +171,30 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"offerings are complete", "does not sort", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering { slices.Reverse(all); return all }}
 		}},
-		{"offerings are complete", "repeats itself", func(c driver.Cloud) driver.Cloud {
+		{"offerings are complete", "lists an offering twice", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering { return append(all, all[len(all)-1]) }}
 		}},
-		{"offerings are complete", "leaves a size out", func(c driver.Cloud) driver.Cloud {
+		{"offerings are complete", "omits a size", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering {
 				all[0].Type.Resources.Memory = 0
 				return all
 			}}
 		}},
-		{"create returns", "takes what nobody asked for", func(c driver.Cloud) driver.Cloud {
+		{"create returns", "reports a candidate that was not requested", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
 				taken.Zone = "elsewhere"
 				return in, taken, err
 			}}
 		}},
-		{"create returns", "answers without an id", func(c driver.Cloud) driver.Cloud {
+		{"create returns", "returns no id", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
 				in.ID = ""
 				return in, taken, err
 			}}
 		}},
-		{"an instance has its tags", "tags after creating", func(c driver.Cloud) driver.Cloud {
+		{"an instance has its tags", "creates instances without their tags", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				tags := r.Tags
 				r.Tags = nil
@@ -203,21 +203,21 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, taken, err
 			}}
 		}},
-		{"repeating a create request", "makes another", injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})},
-		{"concurrent create requests", "makes another now and then", injecting(middleware.MethodCreate, middleware.Trouble{Double: 0.5})},
-		{"a request for an impossible type", "creates it anyway", func(c driver.Cloud) driver.Cloud {
+		{"repeating a create request", "makes another instance", injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})},
+		{"concurrent create requests", "sometimes makes another instance", injecting(middleware.MethodCreate, middleware.Trouble{Double: 0.5})},
+		{"a request for an impossible type", "creates an instance anyway", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.Candidates[0].ProviderType = "a"
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"a request for an impossible type", "refuses without a class", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1, Errors: []error{errPlain}})},
+		{"a request for an impossible type", "refuses it with an unclassified error", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1, Errors: []error{errPlain}})},
 		{"a request for an impossible type", "leaves a network interface behind", func(c driver.Cloud) driver.Cloud {
 			return littered{c, driver.Leftover{Kind: "interface", ID: "i-1"}}
 		}},
 		{"destroy removes", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Leftover{Kind: "disk", ID: "d-1"}} }},
-		{"a request without candidates", "calls it passing trouble", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1})},
-		{"a list filtered by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
+		{"a request without candidates", "calls it transient", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1})},
+		{"a list filtered by tags", "lists only the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
 				return all[:min(1, len(all))], err
@@ -229,13 +229,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return c.SetTags(ctx, id, tags)
 			}}
 		}},
-		{"an instance that is gone", "tags it", func(c driver.Cloud) driver.Cloud {
+		{"an instance that is gone", "accepts the tags", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, setTags: func(context.Context, string, map[string]string) error { return nil }}
 		}},
 		{"destroy removes", "does nothing", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, destroy: func(context.Context, string) error { return nil }}
 		}},
-		{"destroy removes", "misses what is gone", func(c driver.Cloud) driver.Cloud {
+		{"destroy removes", "fails if the instance is gone", func(c driver.Cloud) driver.Cloud {
 			gone := map[string]bool{}
 			return altered{Cloud: c, destroy: func(ctx context.Context, id string) error {
 				if gone[id] {
@@ -245,7 +245,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return c.Destroy(ctx, id)
 			}}
 		}},
-		{"a fleet leaves the instances", "destroys all there is", func(c driver.Cloud) driver.Cloud {
+		{"a fleet leaves the instances", "destroys every fleet's instances", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, destroy: func(ctx context.Context, _ string) error {
 				all, err := c.List(ctx, nil)
 				for _, in := range all {
@@ -254,7 +254,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing a cloud keeps", "takes its instances along", func(c driver.Cloud) driver.Cloud {
+		{"closing a cloud keeps", "destroys its instances on closing", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, close: func() error {
 				all, err := c.List(context.Background(), nil)
 				for _, in := range all {
@@ -263,7 +263,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing a cloud keeps", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
+		{"closing a cloud keeps", "reports other ids to each controller", func() func(c driver.Cloud) driver.Cloud {
 			var opened atomic.Int32
 			return func(c driver.Cloud) driver.Cloud {
 				suffix := fmt.Sprintf("#%d", opened.Add(1))
@@ -287,7 +287,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				}
 			}
 		}()},
-		{"concurrent calls", "knows one instance at a time", func(c driver.Cloud) driver.Cloud {
+		{"concurrent calls", "always returns the first instance", func(c driver.Cloud) driver.Cloud {
 			var first atomic.Pointer[driver.Instance]
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
@@ -295,59 +295,59 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return *first.Load(), taken, err
 			}}
 		}},
-		{"a list of many", "lists the first page", func(c driver.Cloud) driver.Cloud {
+		{"a list of many", "lists only the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
-				return all[:min(4, len(all))], err // each is given twice
+				return all[:min(4, len(all))], err // each is listed twice
 			}}
 		}},
-		{"a stopped instance", "destroys what it is to stop", func(c driver.Cloud) driver.Cloud {
+		{"a stopped instance", "destroys the instance instead of stopping it", func(c driver.Cloud) driver.Cloud {
 			return stoppable{altered{Cloud: c}, func(id string) { c.Destroy(context.Background(), id) }}
 		}},
-		{"growing a volume", "grows what is gone", func(c driver.Cloud) driver.Cloud {
+		{"growing a volume", "grows the volume of an instance that is gone", func(c driver.Cloud) driver.Cloud {
 			return growable{altered{Cloud: c}, func(string) error { return nil }}
 		}},
-		{"growing a volume", "grows it once", func(c driver.Cloud) driver.Cloud {
+		{"growing a volume", "fails if the volume has the size already", func(c driver.Cloud) driver.Cloud {
 			grown := map[string]bool{}
 			return growable{altered{Cloud: c}, func(id string) error {
 				if grown[id] {
-					return drover.Errorf(drover.KindInvalid, "it has that size")
+					return drover.Errorf(drover.KindInvalid, "the volume already has that size")
 				}
 				grown[id] = true
 				return nil
 			}}
 		}},
-		{"past prices", "tells the oldest first", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "lists the oldest first", func(c driver.Cloud) driver.Cloud {
 			return remembering{c, []driver.PricePoint{{From: 1, Price: 2}, {From: 2, Price: 1}}}
 		}},
-		{"past prices", "tells what has not changed", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "lists unchanged prices", func(c driver.Cloud) driver.Cloud {
 			return remembering{c, []driver.PricePoint{{From: 2, Price: 1}, {From: 1, Price: 1}}}
 		}},
-		{"past prices", "tells nothing", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
-		{"looking up a missing image", "takes any", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "lists none", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
+		{"looking up a missing image", "finds some image", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return []driver.Image{{ID: "i-1"}}, nil }}
 		}},
-		{"looking up a missing image", "fails", func(c driver.Cloud) driver.Cloud {
+		{"looking up a missing image", "returns an error", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return nil, drover.Errorf(drover.KindNotFound, "no such image") }}
 		}},
-		{"shared resources", "does not say whose it is", func(c driver.Cloud) driver.Cloud {
+		{"shared resources", "omits the fleet's tag", func(c driver.Cloud) driver.Cloud {
 			return sharing{c, &[]driver.Leftover{{Kind: "key", ID: "k-1", Shared: true}}}
 		}},
-		{"shared resources", "makes another for each controller", func() func(driver.Cloud) driver.Cloud {
+		{"shared resources", "makes others for each controller", func() func(driver.Cloud) driver.Cloud {
 			keys := &[]driver.Leftover{}
 			return func(c driver.Cloud) driver.Cloud {
 				*keys = append(*keys, fleetKey(rand.Text()))
 				return sharing{c, keys}
 			}
 		}()},
-		{"shared resources", "keeps it", func(c driver.Cloud) driver.Cloud { return littered{c, fleetKey("k-1")} }},
-		{"the init scripts", "runs none of the user's", func(c driver.Cloud) driver.Cloud {
+		{"shared resources", "never removes them", func(c driver.Cloud) driver.Cloud { return littered{c, fleetKey("k-1")} }},
+		{"the init scripts", "ignores the user's script", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.UserInit = drover.Secret{}
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"no call outlives", "never looks at the context", func(c driver.Cloud) driver.Cloud {
+		{"no call outlives", "ignores the context", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				return c.List(context.WithoutCancel(ctx), tags)
 			}}
@@ -361,7 +361,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"the installed key", "tells no address", func(c driver.Cloud) driver.Cloud {
+		{"the installed key", "omits the address", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
 				for i := range all {
@@ -370,7 +370,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return all, err
 			}}
 		}},
-		{"a wrong host key", "vouches for any", func(c driver.Cloud) driver.Cloud {
+		{"a wrong host key", "confirms any key", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, verify: func() error { return nil }}
 		}},
 	}
@@ -385,24 +385,24 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		})
 	}
-	t.Run("any other key is rejected, on a cloud that lets anybody in", func(t *testing.T) {
+	t.Run("any other key is rejected, on a cloud that accepts any key", func(t *testing.T) {
 		check := find(t, "any other key")
 		failing[check.Name] = true
 		if err := check.Run(t.Context(), harness(time.Second, withOpenDoor)); err == nil {
 			t.Error("the check passes")
 		}
 	})
-	t.Run("no check is left out here", func(t *testing.T) {
+	t.Run("this test covers every check", func(t *testing.T) {
 		for _, c := range drivertest.Checks() {
 			if !failing[c.Name] {
-				t.Errorf("no flaw for: %s", c.Name)
+				t.Errorf("no flaw fails the check %q", c.Name)
 			}
 		}
 	})
 }
 
 func TestSkip(t *testing.T) {
-	t.Run("without logins, the checks that log in are skipped and the others are not", func(t *testing.T) {
+	t.Run("without logins, only the checks that log in are skipped", func(t *testing.T) {
 		h := harness(time.Second, func(c driver.Cloud) driver.Cloud { return c })
 		h.NoLogin = true
 		if err := find(t, "the installed key").Run(t.Context(), h); !errors.Is(err, drivertest.ErrSkipped) {
@@ -414,7 +414,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-func TestACheckThatCannotCleanUpIsNotSkipped(t *testing.T) {
+func TestCheckThatCannotCleanUpIsNotSkipped(t *testing.T) {
 	h := harness(100*time.Millisecond, injecting(middleware.MethodList, middleware.Trouble{Fail: 1}))
 	h.NoLogin = true
 	if err := find(t, "the installed key").Run(t.Context(), h); err == nil || errors.Is(err, drivertest.ErrSkipped) {

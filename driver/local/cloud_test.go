@@ -24,7 +24,7 @@ import (
 
 // covers C10
 func TestOfferings(t *testing.T) {
-	t.Run("by default there is one type, with what this host has", func(t *testing.T) {
+	t.Run("by default there is one type with this host's resources", func(t *testing.T) {
 		w := newWorld(t, "")
 		all, err := w.cloud.Offerings(t.Context())
 		if err != nil || len(all) != 1 {
@@ -38,7 +38,7 @@ func TestOfferings(t *testing.T) {
 			t.Errorf("got %+v", r)
 		}
 	})
-	t.Run("types, zones, markets and prices can be given", func(t *testing.T) {
+	t.Run("types, zones, markets and prices are configurable", func(t *testing.T) {
 		w := newWorld(t, `zones: [b, a], markets: [on_demand, spot], spot_discount: 70%, types: [
 			{name: small, provider_type: t1, vcpus: 0.5, memory: 512Mi, disk: 1Gi, arch: arm64, price: 0.1},
 			{name: big, vcpus: "8", memory: 1073741824, disk: 100G, gpus: 2, arch: amd64, price: "$1.5", spot_price: 0.2}]`)
@@ -65,20 +65,20 @@ func TestOfferings(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for _, tt := range []struct{ name, config, fleet, want string }{
 		{"a fleet needs an id", "", "", "fleet id"},
-		{"a fleet's id is no path", "", "../x", "fleet id"},
+		{"a fleet's id must not be a path", "", "../x", "fleet id"},
 		{"an unknown key is an error", "tyeps: []", "f", "tyeps"},
 		{"a size needs a known unit", "types: [{name: a, memory: 1Gx}]", "f", "1Gx"},
-		{"a market is one of two", "markets: [lend]", "f", "lend"},
-		{"a discount is at most everything", "spot_discount: 101%", "f", "101%"},
-		{"a fraction is at most one", "faults: {boot_failures: 2}", "f", "boot_failures"},
-		{"a duration is not negative", "faults: {boot_delay: -1s}", "f", "must not be negative"},
-		{"power-off ends or stops", "faults: {power_off: explodes}", "f", "explodes"},
-		{"a notice is not given afterwards", "faults: {reclaim: {notice: -1s}}", "f", "must not be negative"},
-		{"instances are not announced on another host", "faults: {announce: 192.0.2.1}", "f", "192.0.2.1"},
-		{"a type is given once", "types: [{name: a}, {name: a}]", "f", "twice"},
-		{"a zone is given once", "zones: [a, a]", "f", "twice"},
+		{"a market must be known", "markets: [lend]", "f", "lend"},
+		{"a discount must be at most 100%", "spot_discount: 101%", "f", "101%"},
+		{"a fraction must be at most one", "faults: {boot_failures: 2}", "f", "boot_failures"},
+		{"a duration must not be negative", "faults: {boot_delay: -1s}", "f", "must not be negative"},
+		{"a power-off must end or stop an instance", "faults: {power_off: explodes}", "f", "explodes"},
+		{"a notice must not come after the interruption", "faults: {reclaim: {notice: -1s}}", "f", "must not be negative"},
+		{"instances must not be announced on another host", "faults: {announce: 192.0.2.1}", "f", "192.0.2.1"},
+		{"a type must be configured once", "types: [{name: a}, {name: a}]", "f", "twice"},
+		{"a zone must be configured once", "zones: [a, a]", "f", "twice"},
 		{"a spot price needs a spot market", "types: [{name: a, spot_price: 0.1}]", "f", "spot is not among the markets"},
-		{"a type has a name", "types: [{vcpus: 1}]", "f", "no name"},
+		{"a type needs a name", "types: [{vcpus: 1}]", "f", "no name"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, "")
@@ -88,11 +88,11 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an instance's node is called after its fleet and its name", func(t *testing.T) {
+	t.Run("an instance's node is named after its fleet and its name", func(t *testing.T) {
 		w := newWorld(t, "")
 		drivertest.Node(t, w.cloud, w.create("one"), "drover://fleet/one")
 	})
-	t.Run("closing takes nothing away but an empty folder", func(t *testing.T) {
+	t.Run("closing removes only an empty folder", func(t *testing.T) {
 		w := newWorld(t, "")
 		in := w.create("one")
 		fleet := filepath.Join(w.folder, "fleet")
@@ -108,7 +108,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestProgram(t *testing.T) {
-	t.Run("instances run from a copy, which is made once", func(t *testing.T) {
+	t.Run("instances run from a single copy", func(t *testing.T) {
 		w := newWorld(t, "")
 		w.create("one")
 		w.open("fleet").Create(t.Context(), w.request("two"))
@@ -122,7 +122,7 @@ func TestProgram(t *testing.T) {
 			}
 		}
 	})
-	t.Run("copies of other builds go after a while", func(t *testing.T) {
+	t.Run("old copies of other builds are removed", func(t *testing.T) {
 		w := newWorld(t, "")
 		bin := filepath.Join(w.folder, ".bin")
 		old, recent := filepath.Join(bin, "drover-old"), filepath.Join(bin, "drover-recent")
@@ -146,7 +146,7 @@ func TestFaults(t *testing.T) {
 	candidate := func(typ, zone string, m drover.Market) driver.Candidate {
 		return driver.Candidate{ProviderType: typ, Zone: zone, Market: m}
 	}
-	t.Run("what is out of stock is passed over", func(t *testing.T) {
+	t.Run("candidates out of stock are skipped", func(t *testing.T) {
 		w := newWorld(t, twoZones+"faults: {capacity: [{type: a, zone: z1, market: spot}, {zone: z2}]}")
 		r := w.request("one")
 		r.Candidates = []driver.Candidate{candidate("a", "z1", drover.Spot), candidate("b", "z2", drover.Spot), candidate("a", "z1", drover.OnDemand)}
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("took %v (%v), %v", taken, in, err)
 		}
 	})
-	t.Run("when nothing is in stock the error speaks of the last candidate", func(t *testing.T) {
+	t.Run("if nothing is in stock, the error names the last candidate's market", func(t *testing.T) {
 		w := newWorld(t, twoZones+"faults: {capacity: [{type: a}]}")
 		r := w.request("one")
 		r.Candidates = []driver.Candidate{candidate("a", "z1", drover.OnDemand), candidate("a", "z2", drover.Spot)}
@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 			return err == nil
 		})
 	})
-	t.Run("the quota counts living instances, and not the same name twice", func(t *testing.T) {
+	t.Run("the quota counts live instances, each name once", func(t *testing.T) {
 		w := newWorld(t, "faults: {quota: 1}")
 		in := w.create("one")
 		w.create("one")
@@ -181,16 +181,16 @@ func TestFaults(t *testing.T) {
 		drivertest.Must(t, w.cloud.Destroy(t.Context(), in.ID))
 		w.create("two")
 	})
-	t.Run("an instance that boots is pending and refuses connections, then lets in", func(t *testing.T) {
+	t.Run("a booting instance is pending and refuses connections, then accepts logins", func(t *testing.T) {
 		w := newWorld(t, "faults: {boot_delay: 300ms}")
 		in := w.create("one")
 		if in.State != driver.Pending {
 			t.Errorf("state %s at first", in.State)
 		}
 		if _, err := w.dial(in); err == nil {
-			t.Error("it let us in at once")
+			t.Error("it accepted a login at once")
 		}
-		until(t, "it lets us in", func() bool {
+		until(t, "it accepts a login", func() bool {
 			client, err := w.dial(in)
 			if err == nil {
 				client.Close()
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("state %s at last", got)
 		}
 	})
-	t.Run("an instance that fails to boot never lets in", func(t *testing.T) {
+	t.Run("an instance that fails to boot refuses logins", func(t *testing.T) {
 		w := newWorld(t, "faults: {boot_failures: 1}")
 		in := w.create("one")
 		until(t, "it refuses", func() bool { _, err := w.dial(in); return err != nil })
@@ -209,12 +209,12 @@ func TestFaults(t *testing.T) {
 			t.Errorf("listed: %v", got)
 		}
 	})
-	t.Run("an instance can die by itself", func(t *testing.T) {
+	t.Run("an instance can die suddenly", func(t *testing.T) {
 		w := newWorld(t, "faults: {sudden_death: 1ms}")
 		w.create("one")
 		until(t, "it is gone", func() bool { return len(w.list()) == 0 })
 	})
-	t.Run("calls fail as often as asked, and as they did under the same seed", func(t *testing.T) {
+	t.Run("calls fail at the configured rate, and the same calls under the same seed", func(t *testing.T) {
 		lots := func(seed string) (fates []bool) {
 			w := newWorld(t, "faults: {seed: "+seed+", error_rate: {list: 0.5}}")
 			for range 64 {
@@ -228,10 +228,10 @@ func TestFaults(t *testing.T) {
 		}
 		first, again, other := lots("1"), lots("1"), lots("2")
 		if !cmp.Equal(first, again) {
-			t.Error("the same seed brought other luck")
+			t.Error("the same seed gave other faults")
 		}
 		if cmp.Equal(first, other) {
-			t.Error("another seed brought the same luck")
+			t.Error("another seed gave the same faults")
 		}
 		failed := 0
 		for _, f := range first {
@@ -243,7 +243,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%d of 64 calls failed", failed)
 		}
 	})
-	t.Run("a slow answer obeys the deadline", func(t *testing.T) {
+	t.Run("a slow call obeys its deadline", func(t *testing.T) {
 		w := newWorld(t, "faults: {latency: {list: 1h}}")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -254,18 +254,18 @@ func TestFaults(t *testing.T) {
 }
 
 func TestAnnounce(t *testing.T) {
-	t.Run("instances are said to be where somebody else carries the connections from", func(t *testing.T) {
+	t.Run("instances report the announced host but do not listen there", func(t *testing.T) {
 		w := newWorld(t, "faults: {announce: 127.0.0.2}")
 		in := w.create("one")
-		said := netip.MustParseAddrPort(in.Addresses.Public)
-		if said.Addr() != netip.MustParseAddr("127.0.0.2") || w.list()[0].Addresses != in.Addresses {
+		announced := netip.MustParseAddrPort(in.Addresses.Public)
+		if announced.Addr() != netip.MustParseAddr("127.0.0.2") || w.list()[0].Addresses != in.Addresses {
 			t.Errorf("created at %v, listed at %v", in.Addresses, w.list()[0].Addresses)
 		}
-		if conn, err := net.Dial("tcp", said.String()); err == nil {
+		if conn, err := net.Dial("tcp", announced.String()); err == nil {
 			conn.Close()
-			t.Errorf("it listens there itself")
+			t.Errorf("the instance listens at the announced address")
 		}
-		in.Addresses.Private = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), said.Port()).String()
+		in.Addresses.Private = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), announced.Port()).String()
 		if got := run(t, w.login(in), "echo hello"); got != "hello" {
 			t.Errorf("got %q", got)
 		}
@@ -273,7 +273,7 @@ func TestAnnounce(t *testing.T) {
 }
 
 func TestLocks(t *testing.T) {
-	t.Run("a controller that is stopped holds up no other fleet", func(t *testing.T) {
+	t.Run("a suspended controller does not block other fleets", func(t *testing.T) {
 		w := newWorld(t, "")
 		half := filepath.Join(w.folder, "stopped", "half")
 		drivertest.Must(t, os.MkdirAll(half, 0o700))
@@ -287,10 +287,10 @@ func TestLocks(t *testing.T) {
 			t.Errorf("got %v, %v", all, err)
 		}
 		if _, err := os.Stat(half); err != nil {
-			t.Errorf("what it was making is gone: %v", err)
+			t.Errorf("its unfinished instance is gone: %v", err)
 		}
 	})
-	t.Run("a lock that is not given up ends no call later than its deadline", func(t *testing.T) {
+	t.Run("a call that waits for the lock obeys its deadline", func(t *testing.T) {
 		w := newWorld(t, "")
 		w.create("one")
 		held, err := os.Open(filepath.Join(w.folder, "fleet"))

@@ -27,7 +27,7 @@ func (w *world) pidOf(name string) int {
 	return pid
 }
 
-// guestOf returns the process inside, the parent of everything that runs there.
+// guestOf returns the guest's process, the parent of everything that runs in the instance.
 func guestOf(t *testing.T, client *ssh.Client) int {
 	t.Helper()
 	pid, err := strconv.Atoi(run(t, client, "echo $PPID"))
@@ -35,7 +35,7 @@ func guestOf(t *testing.T, client *ssh.Client) int {
 	return pid
 }
 
-// daemon starts a process that leaves its session, and so outlives the login.
+// daemon starts a process that leaves its session and so outlives the login.
 func daemon(t *testing.T, client *ssh.Client, command string) int {
 	t.Helper()
 	run(t, client, "setsid "+command+" >/dev/null 2>&1 </dev/null & echo $! >daemon; true")
@@ -57,14 +57,14 @@ func TestDeath(t *testing.T) {
 		name string
 		end  func(t *testing.T, w *world, client *ssh.Client)
 	}{
-		{"killing the instance's process ends all that ran in it", func(t *testing.T, w *world, _ *ssh.Client) { kill(t, w.pidOf("one")) }},
-		{"killing the process inside does too", func(t *testing.T, _ *world, c *ssh.Client) { kill(t, guestOf(t, c)) }},
-		{"powering off from inside does too", func(t *testing.T, _ *world, c *ssh.Client) {
+		{"killing the outer process ends the instance's processes", func(t *testing.T, w *world, _ *ssh.Client) { kill(t, w.pidOf("one")) }},
+		{"killing the guest ends the instance's processes", func(t *testing.T, _ *world, c *ssh.Client) { kill(t, guestOf(t, c)) }},
+		{"powering off from inside ends the instance's processes", func(t *testing.T, _ *world, c *ssh.Client) {
 			s, err := c.NewSession()
 			drivertest.Must(t, err)
 			s.Run("poweroff")
 		}},
-		{"destroying it does too", func(t *testing.T, w *world, _ *ssh.Client) {
+		{"destroying the instance ends its processes", func(t *testing.T, w *world, _ *ssh.Client) {
 			drivertest.Must(t, w.cloud.Destroy(t.Context(), w.list()[0].ID))
 		}},
 	} {
@@ -74,34 +74,34 @@ func TestDeath(t *testing.T) {
 			client := w.login(w.create("one"))
 			pid := daemon(t, client, "sleep 1000")
 			tt.end(t, w, client)
-			until(t, "the daemon is gone without anybody's looking", func() bool { return !running(pid) })
-			until(t, "the instance is listed no more", func() bool { return len(w.list()) == 0 })
+			until(t, "the daemon is gone before any list", func() bool { return !running(pid) })
+			until(t, "the instance is no longer listed", func() bool { return len(w.list()) == 0 })
 			if left, err := os.ReadDir(filepath.Join(w.folder, "fleet")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
 	}
 
-	t.Run("what outlives both processes is ended before the instance is gone", func(t *testing.T) {
+	t.Run("a process that outlives both is ended before the instance is gone", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, "")
 		client := w.login(w.create("one"))
 		pid := daemon(t, client, "sleep 1000")
-		// A stopped guest cannot clean up, and nobody else could.
+		// A stopped guest cannot clean up, and neither can a dead outer process.
 		guest := guestOf(t, client)
 		drivertest.Must(t, syscall.Kill(guest, syscall.SIGSTOP))
 		kill(t, w.pidOf("one"))
 		if got := len(w.list()); got != 1 {
-			t.Errorf("%d instances are listed while a process of the one lives", got)
+			t.Errorf("%d instances are listed while the guest lives", got)
 		}
 		kill(t, guest)
-		until(t, "the instance is listed no more", func() bool { return len(w.list()) == 0 })
+		until(t, "the instance is no longer listed", func() bool { return len(w.list()) == 0 })
 		if running(pid) {
-			t.Error("the instance is gone and its daemon is not")
+			t.Error("the instance is gone, but its daemon still runs")
 		}
 	})
 
-	t.Run("a folder without processes is no instance", func(t *testing.T) {
+	t.Run("a folder without processes is not listed and is removed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, "")
 		half := filepath.Join(w.folder, "fleet", "half", "home")
@@ -129,18 +129,18 @@ func TestSession(t *testing.T) {
 	}
 	home := filepath.Join(w.folder, "fleet", "one", "home")
 
-	t.Run("a command begins in a home of its own", func(t *testing.T) {
+	t.Run("a command starts in the instance's home", func(t *testing.T) {
 		if got, want := run(t, client, "pwd; echo $HOME"), home+"\n"+home; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
-	t.Run("the exit code comes back", func(t *testing.T) {
+	t.Run("the client gets the exit code", func(t *testing.T) {
 		var exit *ssh.ExitError
 		if err := session(t).Run("exit 7"); !errors.As(err, &exit) || exit.ExitStatus() != 7 {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("the signal that ended a command comes back", func(t *testing.T) {
+	t.Run("the client gets the signal that ended a command", func(t *testing.T) {
 		var exit *ssh.ExitError
 		if err := session(t).Run("kill -TERM $$"); !errors.As(err, &exit) || exit.Signal() != "TERM" {
 			t.Errorf("got %v", err)
@@ -174,7 +174,7 @@ func TestSession(t *testing.T) {
 			t.Error("a terminal was granted")
 		}
 	})
-	t.Run("the environment is bounded and the instance's own stays", func(t *testing.T) {
+	t.Run("clients may add a limited number of variables and replace none", func(t *testing.T) {
 		s := session(t)
 		drivertest.Must(t, errors.Join(s.Setenv("GREETING", "hello"), s.Setenv("HOME", "/")))
 		if got, err := s.Output("echo $GREETING $HOME"); err != nil || string(got) != "hello "+home+"\n" {
@@ -185,10 +185,10 @@ func TestSession(t *testing.T) {
 			drivertest.Must(t, s.Setenv(fmt.Sprintf("V%d", i), "v"))
 		}
 		if err := s.Run("true"); err == nil {
-			t.Error("a hundred variables were taken")
+			t.Error("a hundred variables were accepted")
 		}
 	})
-	t.Run("streams are whole both ways, however large", func(t *testing.T) {
+	t.Run("large streams are complete in both directions", func(t *testing.T) {
 		const total = 64 << 20
 		s := session(t)
 		s.Stdin = io.LimitReader(zeros{}, total)
@@ -198,7 +198,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("got %d of %d bytes, %v", got, total, err)
 		}
 	})
-	t.Run("closing a session ends its command but not what has left it", func(t *testing.T) {
+	t.Run("closing a session ends its command but not a daemon", func(t *testing.T) {
 		stays := daemon(t, client, "sleep 1000")
 		s := session(t)
 		out, err := s.StdoutPipe()
@@ -211,10 +211,10 @@ func TestSession(t *testing.T) {
 		s.Close()
 		until(t, "the command is gone", func() bool { return !running(goes) })
 		if _, err := os.Stat(filepath.Join(home, "hung-up")); err != nil {
-			t.Errorf("it was not told of the hang-up: %v", err)
+			t.Errorf("the command did not get the hang-up: %v", err)
 		}
 		if !running(stays) {
-			t.Error("the daemon ended with a session that was not its own")
+			t.Error("the daemon ended with another session")
 		}
 	})
 	t.Run("a command that ignores the hang-up is killed when its connection drops", func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestSession(t *testing.T) {
 		other.Close()
 		until(t, "the command is gone", func() bool { return !running(pid) })
 	})
-	t.Run("orphans that end are buried", func(t *testing.T) {
+	t.Run("orphaned processes are reaped", func(t *testing.T) {
 		run(t, client, "mkfifo gate")
 		pid := daemon(t, client, "cat gate")
 		run(t, client, ": >gate")
@@ -258,14 +258,14 @@ func TestInit(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
-	t.Run("no private key lies in the folder or the environment", func(t *testing.T) {
+	t.Run("the folder and the environment contain no private key", func(t *testing.T) {
 		w := newWorld(t, "")
 		client := w.login(w.create("one"))
 		if found := run(t, client, "env; grep -rl 'PRIVATE KEY' .. ; true"); strings.Contains(found, "PRIVATE") {
 			t.Errorf("found: %s", found)
 		}
 		if found := run(t, client, "find .. -type f -perm /077; find .. -type d -perm /077"); found != "" {
-			t.Errorf("others may look at: %s", found)
+			t.Errorf("other users can access: %s", found)
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a folder with a cloud, whose instances end with the test.
+// world is a folder with a cloud whose instances end with the test.
 type world struct {
 	t      testing.TB
 	folder string
@@ -97,7 +97,7 @@ func (w *world) create(name string) driver.Instance {
 func (w *world) describe(name string) (driver.Instance, error) {
 	describer, can := driver.As[driver.Describer](w.cloud)
 	if !can {
-		w.t.Fatal("it cannot describe")
+		w.t.Fatal("the cloud is no Describer")
 	}
 	return describer.Describe(w.t.Context(), "fleet."+name)
 }
@@ -144,12 +144,12 @@ func run(t testing.TB, client *ssh.Client, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// until polls, for what happens in other processes.
+// until polls for a change made by other processes.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -17,43 +17,43 @@ import (
 
 // covers D12
 func TestReclaim(t *testing.T) {
-	t.Run("an instance is told, then taken, and listed so until it is destroyed", func(t *testing.T) {
+	t.Run("an instance gets a notice, is taken back, and stays listed until destroyed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, "faults: {reclaim: {after: 50ms, notice: 500ms}}")
 		client := w.login(w.create("one"))
 		pid := daemon(t, client, "sleep 1000")
 		file := run(t, client, `printf %s "$DROVER_NOTICES"`)
 		var n drover.Notice
-		until(t, "it is told", func() bool {
+		until(t, "the notice arrives", func() bool {
 			text, err := os.ReadFile(file)
 			return err == nil && json.Unmarshal(text, &n) == nil
 		})
 		if left := time.Until(n.Deadline.Std()); n.Cause == "" || left > 500*time.Millisecond {
-			t.Errorf("it is told %+v, due in %v", n, left)
+			t.Errorf("the notice is %+v, due in %v", n, left)
 		}
 		if in := w.list()[0]; !in.Reclaimed || in.State != driver.Running {
-			t.Errorf("meanwhile it is listed as %+v", in)
+			t.Errorf("after the notice it is listed as %+v", in)
 		}
 		until(t, "its processes are gone", func() bool { return !running(pid) })
 		until(t, "it is listed as stopped", func() bool { return w.list()[0].State == driver.Stopped })
 		in := w.list()
 		if len(in) != 1 || !in[0].Reclaimed {
-			t.Fatalf("then it is listed as %+v", in)
+			t.Fatalf("once taken back it is listed as %+v", in)
 		}
 		if in, err := w.describe("one"); err != nil || !in.Reclaimed || in.State != driver.Stopped {
-			t.Errorf("then it is described as %+v, %v", in, err)
+			t.Errorf("once taken back it is described as %+v, %v", in, err)
 		}
 		if again := w.create("one"); again.State != driver.Stopped {
-			t.Errorf("its name made another: %+v", again)
+			t.Errorf("repeating the create made another instance: %+v", again)
 		}
 		if err := w.cloud.SetTags(t.Context(), in[0].ID, map[string]string{driver.TagFleet: "fleet", driver.TagIdle: "hold"}); err != nil || w.list()[0].Tags[driver.TagIdle] != "hold" {
 			t.Errorf("its tags are %v, %v", w.list()[0].Tags, err)
 		}
 		if err := w.cloud.Destroy(t.Context(), in[0].ID); err != nil || len(w.list()) != 0 {
-			t.Errorf("destroyed it is listed as %+v, %v", w.list(), err)
+			t.Errorf("after the destroy: listed %+v, %v", w.list(), err)
 		}
 	})
-	t.Run("of some instances only takes those, by their names", func(t *testing.T) {
+	t.Run("with a fraction, only some instances are taken back", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, "faults: {seed: 3, reclaim: {after: 1ms, fraction: 0.5}}")
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -67,9 +67,9 @@ func TestReclaim(t *testing.T) {
 			}
 			return n
 		}
-		until(t, "some are taken", func() bool { return taken() > 0 })
+		until(t, "some are taken back", func() bool { return taken() > 0 })
 		if n := taken(); n == 6 {
-			t.Error("all are taken")
+			t.Error("all are taken back")
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "faults: {power_off: stops}")
 	if w.cloud.Capabilities().PowerOff != driver.PowerOffStops {
-		t.Error("it says otherwise")
+		t.Error("the capabilities do not declare it")
 	}
 	client := w.login(w.create("one"))
 	pid := daemon(t, client, "sleep 1000")
@@ -89,13 +89,13 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	until(t, "its processes are gone", func() bool { return !running(pid) })
 	until(t, "it is listed as stopped", func() bool { l := w.list(); return len(l) == 1 && l[0].State == driver.Stopped })
 	if w.list()[0].Reclaimed {
-		t.Error("it is listed as taken back")
+		t.Error("it is listed as reclaimed")
 	}
 	if in, err := w.describe("one"); err != nil || in.State != driver.Stopped || in.Tags[driver.TagName] != "one" {
 		t.Errorf("it is described as %+v, %v", in, err)
 	}
 	if err := w.cloud.Destroy(t.Context(), w.list()[0].ID); err != nil || len(w.list()) != 0 {
-		t.Errorf("destroyed it is listed as %+v, %v", w.list(), err)
+		t.Errorf("after the destroy: listed %+v, %v", w.list(), err)
 	}
 	if left, err := os.ReadDir(filepath.Join(w.folder, "fleet")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -109,7 +109,7 @@ func TestStopAndStart(t *testing.T) {
 	in := w.create("one")
 	starter, can := driver.As[driver.Starter](w.cloud)
 	if !can || !w.cloud.Capabilities().StopSaves {
-		t.Fatal("it cannot, or says that it saves nothing")
+		t.Fatal("the cloud is no Starter, or does not declare that stopping saves")
 	}
 	client := w.login(in)
 	pid := daemon(t, client, "sleep 1000")
@@ -142,7 +142,7 @@ func TestStopAndStart(t *testing.T) {
 }
 
 // covers C11
-func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
+func TestPowerOffAfterTheProcessesWereKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	in := w.create("one")
@@ -152,7 +152,7 @@ func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	marked := "DROVER_LOCAL_INSTANCE=" + run(t, client, `printf %s "$DROVER_LOCAL_INSTANCE"`)
 	kill(t, w.pidOf("one"), guestOf(t, client))
 
-	// By now another process may have its number.
+	// By now another process may have the outer one's number.
 	stranger := exec.Command("sleep", "1000")
 	drivertest.Must(t, stranger.Start())
 	defer stranger.Process.Kill()
@@ -164,13 +164,13 @@ func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	if out, err := off.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	until(t, "what was left of it is gone", func() bool { return !running(leftBehind) })
+	until(t, "the instance's leftover process is gone", func() bool { return !running(leftBehind) })
 	if !running(stranger.Process.Pid) {
-		t.Error("a process that was never the instance's is gone too")
+		t.Error("the power-off killed a process that was never the instance's")
 	}
 }
 
-// kill ends processes at once, before any sees another end.
+// kill ends processes together, before any of them sees another end.
 func kill(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
@@ -186,7 +186,7 @@ func TestAttributesAreFiles(t *testing.T) {
 	drivertest.Must(t, os.WriteFile(filepath.Join(folder, "pool"), []byte("{}\n"), 0o600))
 	attributes, can := driver.As[driver.Attributes](newWorld(t, "attributes: "+folder).cloud)
 	if !can {
-		t.Fatal("it has none")
+		t.Fatal("the cloud has no attributes")
 	}
 	if text, err := attributes.Attribute(t.Context(), "pool"); text != "{}\n" || err != nil {
 		t.Errorf("%q, %v", text, err)
