@@ -1,6 +1,7 @@
 //go:build packages
 
-// Package packaging_test installs what make dist makes in a container with systemd, and uses it as its users would.
+// Package packaging_test installs the packages that make dist builds in a container with systemd, and uses them as users
+// would.
 package packaging_test
 
 import (
@@ -16,7 +17,7 @@ import (
 
 var (
 	dist   = flag.String("dist", "", "the `folder` of the packages")
-	rootfs = flag.String("rootfs", "", "the `folder` of a Debian with systemd and Caddy, which stays as it is")
+	rootfs = flag.String("rootfs", "", "the `folder` of a Debian with systemd and Caddy, which stays unchanged")
 )
 
 // container is a booted Debian whose network is its own loopback.
@@ -45,7 +46,7 @@ func boot(t *testing.T) *container {
 	return c
 }
 
-// run runs a shell script to its good end, as a user.
+// run runs a shell script as a user. The script must succeed.
 func (c *container) run(user, script string) string {
 	c.t.Helper()
 	out, err := c.try(user, script)
@@ -61,7 +62,7 @@ func (c *container) try(user, script string) (string, error) {
 	return string(out), err
 }
 
-// says runs a script as root, which must print what is wanted.
+// says runs a script as root. Its output must contain want.
 func (c *container) says(script, want string) {
 	c.t.Helper()
 	if out := c.run("root", script); !strings.Contains(out, want) {
@@ -80,14 +81,14 @@ func (c *container) eventually(script, want string) {
 	c.t.Fatalf("%s prints\n%s\nwant %q in it", script, out, want)
 }
 
-// TestDeb installs the deb, starts the service, submits over TLS through the proxy that the documents show, restarts,
-// installs again, and removes it.
+// TestDeb installs the deb, starts the service, submits over TLS through the documented proxy, restarts the service,
+// installs the deb again, and removes it.
 // covers D23
 func TestDeb(t *testing.T) {
 	c := boot(t)
 	c.run("root", "dpkg --install /dist/drover_*.deb; useradd --create-home ada")
 	c.says("ls /usr/share/man/man1/drover-submit.1.gz /usr/share/bash-completion/completions/drover && drover version", "drover")
-	c.says("systemctl start drover; systemctl is-active drover || true", "inactive") // it waits for a configuration
+	c.says("systemctl start drover; systemctl is-active drover || true", "inactive") // there is no configuration yet
 
 	c.run("root", `sed 's/^# url:/url:/' /usr/share/doc/drover/examples/drover.yaml >/etc/drover/drover.yaml
 		sed 's/^drover.example.org {/&\n\ttls internal/' /usr/share/doc/drover/examples/Caddyfile >/etc/caddy/Caddyfile
@@ -102,15 +103,15 @@ func TestDeb(t *testing.T) {
 		t.Errorf("the batch ends with\n%s", out)
 	}
 	if out := c.run("ada", ada+"drover submit --follow --name slow -- sh -c 'echo one; sleep 1; echo two'"); !strings.Contains(out, "one\ntwo\n") {
-		t.Errorf("what is followed through the proxy is\n%s", out)
+		t.Errorf("through the proxy, --follow prints\n%s", out)
 	}
 
-	// A restart, and the same package once more, leave what runs alone.
+	// A restart and a reinstallation leave a running job alone.
 	c.run("ada", ada+"drover submit --name long -- sleep 6")
 	c.eventually("drover -c /etc/drover/drover.yaml jobs --state running -o name", "3")
 	c.run("root", "systemctl restart drover && dpkg --install /dist/drover_*.deb && systemctl is-active drover")
 	if out := c.run("ada", ada+"drover wait 3; drover jobs 3 -o json"); !strings.Contains(out, `"number":1,`) || strings.Contains(out, `"number":2,`) || !strings.Contains(out, `"state":"succeeded"`) {
-		t.Errorf("over a restart the job came out as\n%s", out)
+		t.Errorf("after a restart the job is\n%s", out)
 	}
 	c.says("stat -c %U:%a /var/lib/drover /var/lib/drover/drover.d", "drover:700\ndrover:700\n")
 	c.says("systemd-analyze security --threshold=30 drover", "OK")
@@ -121,7 +122,7 @@ func TestDeb(t *testing.T) {
 	c.says("ls /usr/bin/drover 2>&1 || true", "No such file")
 }
 
-// TestImage starts what is in the image, as the user that it names.
+// TestImage starts a controller from the image, as the image's user.
 // covers D23
 func TestImage(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(*dist, "*-linux-"+runtime.GOARCH+".oci.tar"))
@@ -130,7 +131,7 @@ func TestImage(t *testing.T) {
 	}
 	out, err := exec.Command("podman", "load", "--quiet", "--input", files[0]).CombinedOutput()
 	if err != nil {
-		t.Fatalf("loading it: %v\n%s", err, out)
+		t.Fatalf("loading the image: %v\n%s", err, out)
 	}
 	_, image, _ := strings.Cut(strings.TrimSpace(string(out)), ": ")
 	t.Cleanup(func() { exec.Command("podman", "rmi", "--force", image).Run() })
@@ -159,7 +160,7 @@ func TestImage(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the controller says\n%s", log)
+			t.Fatalf("the controller did not start to serve; its log is\n%s", log)
 		}
 	}
 }

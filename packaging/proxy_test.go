@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheProxyIsTheDocuments compares the example that is installed with the one in the documents.
-func TestTheProxyIsTheDocuments(t *testing.T) {
+// TestProxyIsDocumented compares the installed example with the one in the documents.
+func TestProxyIsDocumented(t *testing.T) {
 	example, err := os.ReadFile("Caddyfile")
 	if err != nil {
 		t.Fatal(err)
@@ -18,6 +18,6 @@ func TestTheProxyIsTheDocuments(t *testing.T) {
 	}
 	_, text, _ := strings.Cut(string(example), "\n")
 	if !strings.Contains(string(page), text) {
-		t.Error("docs/operations.md has another Caddyfile")
+		t.Error("docs/operations.md shows a different Caddyfile")
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"drover/internal/benchfleet"
 )
 
-// trial is a workload, and what Arvados was measured to need for it on a quiet machine with two cores: its best run,
-// empty where there was none.
+// trial is a workload, and the best measurement of Arvados for it on an idle host with two cores; empty if it was not
+// measured.
 type trial struct {
 	benchfleet.Workload
 	wall, cpu       string // seconds
 	instances, paid string
 }
 
-// dispatching is jobs that do nothing, on instances that boot in no time.
+// dispatching has empty jobs on instances that boot at once.
 var dispatching = []trial{
 	{Workload: benchfleet.Workload{Jobs: 200, Quota: 100}, wall: "0.9", cpu: "1.2"},
 	{Workload: benchfleet.Workload{Jobs: 1_000, Quota: 100}, wall: "3.5", cpu: "5.6"},
@@ -35,7 +35,7 @@ var dispatching = []trial{
 	{Workload: benchfleet.Workload{Jobs: 5_000, Quota: 10}, wall: "106", cpu: "151"},
 }
 
-// Jobs and instances that take their time show how well instances are used.
+// Longer jobs and boots show how well instances are used.
 const (
 	boot = time.Second
 	work = 500 * time.Millisecond
@@ -83,7 +83,7 @@ func compareUsing(out io.Writer) error {
 	return table.Flush()
 }
 
-// table lines up what is printed in it.
+// table aligns its columns.
 type table struct{ *tabwriter.Writer }
 
 func newTable(out io.Writer, head ...string) table {
@@ -96,7 +96,7 @@ func (t table) row(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")+
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
 
-// run runs the workload in a process of its own, so that its memory is its own.
+// run runs the workload in a separate process, so that its memory is measured separately.
 func (t trial) run() (r benchfleet.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -112,7 +112,7 @@ func (t trial) run() (r benchfleet.Result, err error) {
 	return r, json.Unmarshal(said, &r)
 }
 
-// load is how many threads wanted to run of late: in the last minute, five and fifteen.
+// load returns the average number of runnable threads in the last one, five and fifteen minutes.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

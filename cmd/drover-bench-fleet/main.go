@@ -1,10 +1,10 @@
 // Command drover-bench-fleet measures what a controller needs to dispatch many jobs to a fleet within this process
 // (package benchfleet), and prints it beside what Arvados' cloud dispatcher (August 2026) needed for the same work: the
-// same numbers of jobs of 1 to 8 vCPUs, the same quotas, and SSH servers in the dispatcher's own process as instances,
-// whose CPU time both figures include.
+// same numbers of jobs of 1 to 8 vCPUs, the same quotas, and instances that are SSH servers in the dispatcher's own
+// process, whose CPU time both figures include.
 //
-// Nothing here passes or fails by a clock. Wall times say little on a busy host, CPU times much more; the number of
-// instances created does not depend on the host at all. With -jobs, one workload runs in this process, for profiling.
+// No figure passes or fails. Wall times mean little on a busy host, CPU times much more; the number of created instances
+// does not depend on the host. With -jobs, one workload runs in this process, for profiling.
 package main
 
 import (
@@ -56,7 +56,7 @@ func run(args []string, out io.Writer) error {
 	return runOne(w, out)
 }
 
-// runOne runs a workload and prints what came of it.
+// runOne runs a workload and prints its result.
 func runOne(w benchfleet.Workload, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "drover-bench-")
 	if err != nil {

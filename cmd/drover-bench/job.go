@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// jobWord, as the first argument, makes this program a job that notes when it began and ended.
+// jobWord, as the first argument, makes this program a job that records when it began and ended.
 const jobWord = "job"
 
-// jobMain is that job: it sleeps and appends one line to the notes of its instance. Began is taken as the first thing
-// in main, so the start of the process and of Go's runtime, about a millisecond, lie before it; they are the same
-// without Drover.
+// jobMain is that job: it sleeps and appends one line to its instance's notes. The first statement of main sets began,
+// so it excludes the start of the process and of Go's runtime, about a millisecond, which is the same without Drover.
 func jobMain(began time.Time, args []string) int {
 	sleep, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -37,7 +36,7 @@ const notesSuffix = ".notes"
 // span is when a job began and ended, in nanoseconds.
 type span struct{ began, ended int64 }
 
-// readNotes returns what the jobs of each instance noted, in order of time.
+// readNotes returns the notes of each instance's jobs, in order of time.
 func readNotes(folder string) (perInstance [][]span, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*"+notesSuffix))
 	if err != nil {
@@ -71,7 +70,7 @@ func readSpans(file string) (spans []span, err error) {
 	return spans, lines.Err()
 }
 
-// gaps are the times from one job's end to the next one's beginning on the same instance, shortest first.
+// gaps returns the times from one job's end to the next one's beginning on the same instance, shortest first.
 func gaps(perInstance [][]span) (all []time.Duration) {
 	for _, spans := range perInstance {
 		for i := 1; i < len(spans); i++ {
@@ -82,7 +81,7 @@ func gaps(perInstance [][]span) (all []time.Duration) {
 	return all
 }
 
-// quantile is that of a sorted list: the smallest value that no less than so many percent do not exceed.
+// quantile returns the smallest value of a sorted list that at least the given percentage of the values do not exceed.
 func quantile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

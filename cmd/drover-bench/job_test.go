@@ -23,12 +23,12 @@ func TestGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("they lie between jobs of the same instance, in order of time whoever noted first", func(t *testing.T) {
+	t.Run("gaps are between jobs of the same instance, by time and not by the order of the notes", func(t *testing.T) {
 		if diff := cmp.Diff([]time.Duration{2, 10, 20}, gaps(notes)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("a quantile is one of them", func(t *testing.T) {
+	t.Run("a quantile is one of the values", func(t *testing.T) {
 		got := []time.Duration{quantile(gaps(notes), 1), quantile(gaps(notes), 50), quantile(gaps(notes), 99), quantile(nil, 50)}
 		if diff := cmp.Diff([]time.Duration{2, 10, 20, 0}, got); diff != "" {
 			t.Error(diff)
@@ -37,7 +37,7 @@ func TestGaps(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	t.Run("what a process used is its own, not its children's", func(t *testing.T) {
+	t.Run("the CPU time excludes the children's", func(t *testing.T) {
 		const spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 		own, err := watch(exec.Command("sh", "-c", spin))
 		if err != nil {
@@ -51,7 +51,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("own %v, with children %v, memory %d", own.cpu, children.cpu, own.memory)
 		}
 	})
-	t.Run("a command that fails is an error", func(t *testing.T) {
+	t.Run("a failing command is an error", func(t *testing.T) {
 		if _, err := watch(exec.Command("false")); err == nil {
 			t.Error("no error")
 		}

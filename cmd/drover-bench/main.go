@@ -1,9 +1,8 @@
 // Command drover-bench measures the real program: a built drover runs batches on local instances, with real processes,
 // real SSH and no boot delay. It prints one line of key=value for each figure.
 //
-// Nothing here passes or fails by a clock. Every figure depends on the host's speed, so where possible it is printed
-// beside the cost of the same commands on the same host in the same minute with plain fork and exec; the ratio is what
-// Drover adds.
+// No figure passes or fails. Every figure depends on the host's speed, so where possible it is printed beside the cost
+// of the same commands on the same host in the same minute with plain fork and exec; the ratio shows what Drover adds.
 package main
 
 import (
@@ -26,7 +25,7 @@ func main() {
 	}
 }
 
-// options are what a person may want to vary.
+// options are the settings of a measurement.
 type options struct {
 	drover    string
 	instances int
@@ -63,7 +62,7 @@ func bench(args []string, out io.Writer) error {
 	return nil
 }
 
-// newProgram is the drover to be measured, working in a folder.
+// newProgram returns the drover to measure, which works in a folder.
 func newProgram(path, folder string) (program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

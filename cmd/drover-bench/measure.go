@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// measureStart prints the time from `drover run` to its first job's beginning: reading the configuration, making the
-// records and the key, one instance created and booted, login, deploying the runner.
+// measureStart prints the time from `drover run` to its first job's beginning: reading the configuration, creating the
+// records and the key, creating and booting one instance, logging in, and deploying the runner.
 func measureStart(p program, o options, out io.Writer) error {
 	var took []time.Duration
 	for range o.starts {
@@ -29,8 +29,8 @@ func measureStart(p program, o options, out io.Writer) error {
 	return err
 }
 
-// measureThroughput prints how many jobs that do nothing go through in a second, over the whole of a run from its start
-// to its exit, and what they cost the controller.
+// measureThroughput prints how many empty jobs a second a whole run completes, from its start to its exit, and what they
+// cost the controller.
 func measureThroughput(p program, o options, out io.Writer) error {
 	plainly, err := plain(o.instances, o.jobs, "true")
 	if err != nil {
@@ -48,12 +48,12 @@ func measureThroughput(p program, o options, out io.Writer) error {
 	return errors.Join(first, second)
 }
 
-// measureGaps prints the time between two jobs on an instance while the machine has time to spare.
+// measureGaps prints the time between two jobs on an instance while the host is not busy.
 func measureGaps(p program, o options, out io.Writer) error {
 	return measureGapsOf(p, o, o.work, out)
 }
 
-// measureBusyGaps prints the same for jobs that do nothing, so that every instance wants its next one all the time.
+// measureBusyGaps prints the same for empty jobs, so that every instance always needs its next one.
 func measureBusyGaps(p program, o options, out io.Writer) error {
 	return measureGapsOf(p, o, 0, out)
 }
@@ -76,7 +76,7 @@ func measureGapsOf(p program, o options, work time.Duration, out io.Writer) erro
 	return err
 }
 
-// noted runs jobs that note when they began and ended.
+// noted runs jobs that record when they began and ended.
 func (p program) noted(instances, jobs int, work time.Duration) (u usage, notes [][]span, err error) {
 	notes, err = p.noting(func(folder string) (err error) {
 		u, err = p.run(instances, jobs, p.self, jobWord, folder, work.String())
@@ -85,7 +85,7 @@ func (p program) noted(instances, jobs int, work time.Duration) (u usage, notes 
 	return u, notes, err
 }
 
-// plainlyNoted runs the same without Drover.
+// plainlyNoted runs the same jobs without Drover.
 func (p program) plainlyNoted(workers, jobs int, work time.Duration) ([][]span, error) {
 	return p.noting(func(folder string) error {
 		_, err := plain(workers, jobs, p.self, jobWord, folder, work.String())

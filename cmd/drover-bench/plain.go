@@ -11,7 +11,7 @@ import (
 )
 
 // plain runs a command as a number of jobs without Drover: each worker starts the next job as soon as its last one has
-// ended. Jobs find the worker's name in place of the instance's.
+// ended. Jobs get the worker's name instead of the instance's.
 func plain(workers, jobs int, command ...string) (elapsed time.Duration, err error) {
 	began := time.Now()
 	var left atomic.Int64

@@ -14,22 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is the drover that is measured.
+// program is the measured drover.
 type program struct {
 	path   string
 	folder string // for configurations, state, results and notes
 	self   string // this program, which is also the job
 }
 
-// usage is what one `drover run` took. Its CPU is that of the controller's process alone: its instances have their own.
+// usage is what one `drover run` used. Its CPU time is that of the controller's process only, without the instances.
 type usage struct {
 	began   time.Time
 	elapsed time.Duration
 	cpu     time.Duration
-	memory  int64 // the most that was resident, in bytes
+	memory  int64 // peak resident memory in bytes
 }
 
-// configuration gives every job its own instance, up to a number at once. Memory and disk are plentiful, so that a job
+// configuration gives every running job its own instance, up to a limit. Memory and disk are plentiful, so that a job
 // whose outputs are still being collected takes no room from the next.
 const configuration = `version: 1
 fleet: bench
@@ -41,7 +41,7 @@ clouds:
     types: [{name: one, vcpus: 1, memory: 8Gi, disk: 80Gi, price: 0.01}]
 `
 
-// run has an array of jobs run to its end.
+// run runs an array of jobs to its end.
 func (p program) run(instances, jobs int, command ...string) (usage, error) {
 	config := filepath.Join(p.folder, "drover.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, instances), 0o600); err != nil {
@@ -76,7 +76,7 @@ func watch(cmd *exec.Cmd) (u usage, err error) {
 		select {
 		case err = <-ended:
 			tick.Stop()
-			// Its own time is still to be read: what Wait returns has that of its children in it.
+			// Read the process's own time before Wait, whose result includes that of its children.
 			cpu, cpuErr := cpuTime(cmd.Process.Pid)
 			u.cpu = cpu
 			return u, errors.Join(err, cpuErr, cmd.Wait())
@@ -86,22 +86,22 @@ func watch(cmd *exec.Cmd) (u usage, err error) {
 	}
 }
 
-// cpuTime is what a process, ended or not, has used itself.
+// cpuTime returns the CPU time that a process, ended or not, has used without its children.
 func cpuTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The fields follow the name, which is in parentheses and may hold anything. User and system time are the twelfth
-	// and thirteenth of them.
+	// The fields follow the name, which is in parentheses and may contain anything. User and system time are the
+	// twelfth and thirteenth of them.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	user, userErr := strconv.Atoi(fields[11])
 	system, systemErr := strconv.Atoi(fields[12])
-	const tick = 10 * time.Millisecond // of every Linux that Go runs on
+	const tick = 10 * time.Millisecond // on every Linux that Go supports
 	return time.Duration(user+system) * tick, errors.Join(userErr, systemErr)
 }
 
-// peakMemory is the most that a process ever had resident; 0 if it has ended.
+// peakMemory returns a process's peak resident memory; 0 if it has ended.
 func peakMemory(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

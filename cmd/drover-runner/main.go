@@ -1,4 +1,4 @@
-// Command drover-runner is the small program that Drover puts on every instance. See package runner.
+// Command drover-runner is the small program that Drover deploys to every instance. See package runner.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"drover/internal/config"
 )
 
-// TestPagesOfClouds holds the configurations on the pages in docs/clouds against the drivers that they are for.
+// TestPagesOfClouds checks the configurations on the pages in docs/clouds with their drivers.
 func TestPagesOfClouds(t *testing.T) {
 	t.Setenv("LAB_TOKEN", "x")
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(version: .*?)^```")
@@ -21,14 +21,14 @@ func TestPagesOfClouds(t *testing.T) {
 	}
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		t.Run(name+" shows two good configurations, one of them with every key that there is", func(t *testing.T) {
+		t.Run(name+" shows two valid configurations, the second with every key", func(t *testing.T) {
 			text, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)
 			}
 			found := blocks.FindAllStringSubmatch(string(text), -1)
 			if len(found) != 2 {
-				t.Fatalf("%d configurations", len(found))
+				t.Fatalf("the page has %d configurations, want 2", len(found))
 			}
 			for _, block := range found {
 				checkConfiguration(t, name, block[1])
@@ -36,10 +36,10 @@ func TestPagesOfClouds(t *testing.T) {
 			for _, field := range reflect.VisibleFields(reflect.TypeOf(program().Drivers[name].Keys)) {
 				key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 				if key == "" {
-					continue // what is embedded has keys of its own
+					continue // an embedded struct has keys of its own
 				}
 				if !regexp.MustCompile(`(?m)^ {4}(# )?` + key + `:`).MatchString(found[1][1]) {
-					t.Errorf("it lacks %s", key)
+					t.Errorf("the second configuration lacks %s", key)
 				}
 			}
 		})
@@ -58,7 +58,7 @@ func checkConfiguration(t *testing.T, driver, text string) {
 	}
 	for _, cloud := range c.Clouds {
 		if cloud.Driver != driver {
-			t.Errorf("a cloud of the driver %s", cloud.Driver)
+			t.Errorf("a cloud has the driver %s", cloud.Driver)
 		}
 		if err := cloud.Decode(reflect.New(reflect.TypeOf(program().Drivers[driver].Keys)).Interface()); err != nil {
 			t.Error(err)

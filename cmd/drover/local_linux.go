@@ -5,7 +5,7 @@ import (
 	"drover/internal/daemon"
 )
 
-// withLocal adds the cloud that this host can be.
+// withLocal adds the driver that makes this host a cloud.
 func withLocal(drivers map[string]daemon.Kind) map[string]daemon.Kind {
 	drivers["local"] = daemon.Kind{Open: local.Open, Keys: local.Config{}, Here: true}
 	return drivers

@@ -16,7 +16,7 @@ import (
 	"drover/internal/daemon"
 )
 
-// version is set by the build (see Makefile); a development build says what Go knows of it.
+// version is set by the build (see Makefile); a development build reports the version that Go recorded.
 var version = "development"
 
 func main() { os.Exit(cli.Main(program())) }

@@ -4,7 +4,7 @@ package main
 
 import "embed"
 
-// embedded has the runners, which make build makes before it builds this program.
+// embedded has the runners, which make build builds before this program.
 //
 //go:embed runners/linux-*.gz
 var embedded embed.FS

@@ -4,5 +4,5 @@ package main
 
 import "embed"
 
-// embedded has no runners: what a plain go build makes goes to instances itself.
+// embedded has no runners: a program from a plain go build deploys itself to instances.
 var embedded embed.FS

@@ -38,20 +38,20 @@ const hello = `[ "$1" = open ] && echo '{"result": {}}' && exit
 
 func TestOpen(t *testing.T) {
 	for _, tt := range []struct{ name, keys, said, want string }{
-		{"a program is wanted", `command: []`, "", "must specify a program"},
-		{"the program must be there", `command: [./missing]`, "", "no such file"},
-		{"there are two protocols", `command: [x], protocol: telepathy`, "", "telepathy"},
-		{"a call takes some time", `command: [x], timeout: 0s`, "", "timeout"},
-		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
-		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
-		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
-		{"what cannot be stopped saves nothing by it", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
-		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
-		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration between 0s and 1h0m0s`},
-		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
-		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
-		{"who verifies host keys has the call for it", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
-		{"the program may refuse what it is configured with", "", `{"error": {"kind": "invalid", "message": "no region"}}`, "no region"},
+		{"the command must name a program", `command: []`, "", "must specify a program"},
+		{"the program must exist", `command: [./missing]`, "", "no such file"},
+		{"an unknown protocol is refused", `command: [x], protocol: telepathy`, "", "telepathy"},
+		{"the timeout must be positive", `command: [x], timeout: 0s`, "", "timeout"},
+		{"an unknown kind of host key is refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
+		{"a billing period must be at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
+		{"an unknown call is refused", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"stop_saves requires the calls stop and start", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
+		{"nodes must have different names", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
+		{"a list lag must be a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration between 0s and 1h0m0s`},
+		{"a list lag must not be negative", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
+		{"a list lag must be at most an hour", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
+		{"verified host keys require the call verify_host_key", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
+		{"the program may refuse its options", "", `{"error": {"kind": "invalid", "message": "no region"}}`, "no region"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			keys := tt.keys
@@ -64,7 +64,7 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what a program can do decides what kind of cloud it is", func(t *testing.T) {
+	t.Run("a program's calls decide which interfaces its cloud has", func(t *testing.T) {
 		for _, can := range [][3]bool{{}, {true, false, false}, {false, true, false}, {false, false, true}, {true, true, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
 			calls := "[]"
 			if can[2] {
@@ -83,7 +83,7 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
-	t.Run("lists lag by half a minute, unless the program says otherwise", func(t *testing.T) {
+	t.Run("the list lag defaults to half a minute", func(t *testing.T) {
 		for said, want := range map[string]time.Duration{`{}`: driver.DefaultListLag, `{"list_lag": "2m"}`: 2 * time.Minute, `{"list_lag": "0s"}`: 0} {
 			c, err := open(t.Context(), "command: ["+script(t, `echo '{"result": `+said+`}'`)+"]", "f", t.TempDir(), nil)
 			if err != nil {
@@ -97,7 +97,7 @@ func TestOpen(t *testing.T) {
 }
 
 // covers C1 C7
-func TestWhatCallsHandOn(t *testing.T) {
+func TestCallsPassOnRequestsAndReplies(t *testing.T) {
 	const says = `case $1 in
 open) echo '{"result": {"stop_start": true, "stop_saves": true, "grow_disk": true, "calls": ["strays"]}}';;
 strays) echo '{"result": {"strays": [{"kind": "key", "id": "k", "tags": {"drover-fleet": "f"}, "shared": true}, {"kind": "disk", "id": "d", "created": "2026-02-03T04:05:06Z"}]}}';;
@@ -118,7 +118,7 @@ printf '%s\n' "$request" >>"${0%/*}/requests"`
 		{Kind: "key", ID: "k", Tags: map[string]string{driver.TagFleet: "f"}, Shared: true}, {Kind: "disk", ID: "d", Created: made},
 	}
 	if diff := cmp.Diff(want, left); diff != "" || err != nil {
-		t.Errorf("left over: %v %s", err, diff)
+		t.Errorf("leftovers: %v %s", err, diff)
 	}
 	err = errors.Join(starter.Stop(t.Context(), "i"), starter.Start(t.Context(), "i"), grower.GrowDisk(t.Context(), "i", drover.GiB), reaper.Remove(t.Context(), want[1]))
 	if err != nil || !c.Capabilities().StopSaves {
@@ -133,10 +133,10 @@ printf '%s\n' "$request" >>"${0%/*}/requests"`
 		`"args":{"kind":"disk","id":"d","tags":null,"created":"2026-02-03T04:05:06Z"}`,
 	} {
 		if !strings.Contains(string(requests), part) {
-			t.Errorf("no request has %s in it:\n%s", part, requests)
+			t.Errorf("no request contains %s:\n%s", part, requests)
 		}
 	}
-	t.Run("without a fleet no cloud is opened", func(t *testing.T) {
+	t.Run("a cloud without a fleet is refused", func(t *testing.T) {
 		if _, err := open(t.Context(), "command: ["+program+"]", "", t.TempDir(), nil); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("%v", err)
 		}
@@ -149,11 +149,11 @@ func TestAttribute(t *testing.T) {
 		name, opens, said, want string
 		kind                    drover.ErrorKind
 	}{
-		{"a text is read as it is", can, `{"result": {"value": "a\nb"}}`, "a\nb", ""},
-		{"an empty one is one", can, `{"result": {"value": ""}}`, "", ""},
-		{"no value is no word that there is none", can, `{"result": {}}`, "", drover.KindTransient},
-		{"one that is not there is not found", can, `{"error": {"kind": "not_found", "message": "none"}}`, "", drover.KindNotFound},
-		{"a program that has no such call is not asked", `{"result": {}}`, `{"result": {"value": "a"}}`, "", drover.KindUnsupported},
+		{"a text is returned unchanged", can, `{"result": {"value": "a\nb"}}`, "a\nb", ""},
+		{"an empty text is a value", can, `{"result": {"value": ""}}`, "", ""},
+		{"a missing value is transient", can, `{"result": {}}`, "", drover.KindTransient},
+		{"a missing attribute is not found", can, `{"error": {"kind": "not_found", "message": "none"}}`, "", drover.KindNotFound},
+		{"a program without the call is not called", `{"result": {}}`, `{"result": {"value": "a"}}`, "", drover.KindUnsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := script(t, "case $1 in open) echo '"+tt.opens+"';; attribute) case $request in *'\"args\":{\"name\":\"pools\"}'*) printf '%s\\n' '"+tt.said+"';; esac;; esac")
@@ -176,14 +176,14 @@ func TestDescribe(t *testing.T) {
 		name, said string
 		want       drover.ErrorKind
 	}{
-		{"a stopped instance is one", `{"result":{"instance":` + one + `}}`, ""},
-		{"so is one that is not paid any more, and says since when", `{"result":{"instance":` + strings.Replace(one, `{`, `{"ended":"2026-02-03T04:05:06Z",`, 1) + `}}`, ""},
-		{"one that is gone is not found", `{"error":{"kind":"not_found","message":"it is gone"}}`, drover.KindNotFound},
-		{"one that has ended is not found, and may say when", `{"result":{"ended":"2026-02-03T04:05:06Z"}}`, drover.KindNotFound},
-		{"no instance is no word that there is none", `{"result":{}}`, drover.KindTransient},
-		{"nor is an instance that cannot be", `{"result":{"instance":{"id":"a","state":"dreaming"}}}`, drover.KindTransient},
-		{"nor is another one", `{"result":{"instance":` + strings.Replace(one, `"a"`, `"b"`, 1) + `}}`, drover.KindTransient},
-		{"nor is no reply", ``, drover.KindTransient},
+		{"a stopped instance is described", `{"result":{"instance":` + one + `}}`, ""},
+		{"a stopped instance may have the end of its bill", `{"result":{"instance":` + strings.Replace(one, `{`, `{"ended":"2026-02-03T04:05:06Z",`, 1) + `}}`, ""},
+		{"an instance that is gone is not found", `{"error":{"kind":"not_found","message":"it is gone"}}`, drover.KindNotFound},
+		{"an ended instance is not found, but may have its end", `{"result":{"ended":"2026-02-03T04:05:06Z"}}`, drover.KindNotFound},
+		{"a result without an instance is transient", `{"result":{}}`, drover.KindTransient},
+		{"an invalid instance is transient", `{"result":{"instance":{"id":"a","state":"dreaming"}}}`, drover.KindTransient},
+		{"another instance is transient", `{"result":{"instance":` + strings.Replace(one, `"a"`, `"b"`, 1) + `}}`, drover.KindTransient},
+		{"a missing reply is transient", ``, drover.KindTransient},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := script(t, `[ "$1" = open ] && echo '{"result": {"calls": ["describe"]}}' && exit
@@ -205,14 +205,14 @@ printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
 			}
 			asked, err := os.ReadFile(path + ".got")
 			if err != nil || !strings.HasPrefix(string(asked), "describe ") || !strings.Contains(string(asked), `"version":1,`) || !strings.Contains(string(asked), `"args":{"id":"a"}`) {
-				t.Errorf("asked %s, %v", asked, err)
+				t.Errorf("the request was %s, %v", asked, err)
 			}
 		})
 	}
 }
 
 // covers C10
-func TestTypesByHand(t *testing.T) {
+func TestConfiguredTypes(t *testing.T) {
 	c, err := open(t.Context(), "command: ["+script(t, hello)+"], types: [{name: small, vcpus: 2, memory: 1Gi, price: 0.5}], zones: [b, a]", "f", t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -223,30 +223,30 @@ func TestTypesByHand(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramDoesWrong makes programs misbehave in a list, with either protocol.
+// TestFaultyPrograms makes programs misbehave during a list, with either protocol.
 // covers C9
-func TestWhatAProgramDoesWrong(t *testing.T) {
+func TestFaultyPrograms(t *testing.T) {
 	quiet := `while read -r request; do :; done
 `
 	for _, tt := range []struct{ name, by, does, want string }{
-		{"it ends without a word", "call", `exit 3`, "exit status 3"},
+		{"it exits without a reply", "call", `exit 3`, "exit status 3"},
 		{"it fails after its reply", "call", `echo '{"result":{"instances":[]}}'; exit 3`, "replied, but then failed: exit status 3"},
 		{"it fails within its reply", "call", `printf '{"result":{"inst'; exit 3`, "replied, but then failed: exit status 3"},
 		{"its list has the wrong type", "call", `echo '{"result":{"instances":{}}}'`, "instances is of the wrong type (object)"},
-		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
-		{"it says nothing of use", "call", `echo hello`, "reply is not valid"},
-		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
+		{"the error contains its last line", "call", `echo oh no >&2; exit 1`, "oh no"},
+		{"its reply is not JSON", "call", `echo hello`, "reply is not valid"},
+		{"it replies twice", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
 		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
 		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},
-		{"a list that is not there is no empty one", "call", `echo '{"result":{}}'`, "no instances"},
-		{"one instance that cannot be spoils the list", "call",
+		{"its reply lacks the list", "call", `echo '{"result":{}}'`, "no instances"},
+		{"one instance of its list is invalid", "call",
 			`echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"running"},{"id":"b","state":"dreaming"}]}}'`, "dreaming"},
-		{"an address is no option", "call", `echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"running","public":"-oProxyCommand=x"}]}}'`, "not an address"},
-		{"it talks without end", "call", `yes '{"result":'`, "more than"},
-		{"it hangs, and so do its children", "call", `sleep 1000 & trap '' TERM; sleep 1000; sleep 1000`, "did not answer within"},
-		{"it ends under a call", "stream", `exit 3`, "exit status 3"},
-		{"it answers no request", "stream", `echo '{"result":{}}'; ` + quiet, "not a reply to a request"},
-		{"it talks without end in one line", "stream", `yes | tr -d '\n'`, "more than"},
+		{"an address looks like an option", "call", `echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"running","public":"-oProxyCommand=x"}]}}'`, "not an address"},
+		{"its reply never ends", "call", `yes '{"result":'`, "more than"},
+		{"it hangs with its children", "call", `sleep 1000 & trap '' TERM; sleep 1000; sleep 1000`, "did not answer within"},
+		{"it exits during a call", "stream", `exit 3`, "exit status 3"},
+		{"its reply names no request", "stream", `echo '{"result":{}}'; ` + quiet, "not a reply to a request"},
+		{"its line never ends", "stream", `yes | tr -d '\n'`, "more than"},
 		{"it does not answer", "stream", quiet, "did not answer within"},
 		{"it does not read", "stream", `sleep 1000`, "did not answer within"},
 	} {
@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: got %+v", tt.said, *got)
 		}
 	}
-	t.Run("a rate limit says until when, and never for long", func(t *testing.T) {
+	t.Run("a rate limit has a retry time, at most an hour ahead", func(t *testing.T) {
 		for said, want := range map[string]time.Duration{"30": 30 * time.Second, "1e300": time.Hour, "-1": 10 * time.Second} {
 			c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":{"kind":"rate_limit","retry_after_seconds":`+said+`}}'`)+"]", "f", t.TempDir(), nil)
 			if err != nil {
@@ -309,7 +309,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what was accepted and could not be made is listed with why", func(t *testing.T) {
+	t.Run("an accepted instance that could not be made is listed with its error", func(t *testing.T) {
 		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"stopped","failed":{"kind":"capacity","scope":"zone","message":"full"}}]}}'`)+"]", "f", t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +319,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})
-	t.Run("destroying what is not there succeeds", func(t *testing.T) {
+	t.Run("destroying a missing instance succeeds", func(t *testing.T) {
 		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":{"kind":"not_found","message":"x"}}'`)+"]", "f", t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -331,7 +331,7 @@ func TestErrors(t *testing.T) {
 }
 
 // covers C9
-func TestNothingOfAProgramIsLeft(t *testing.T) {
+func TestCloseEndsEveryProcess(t *testing.T) {
 	for by, text := range map[string]string{
 		"call":   hello + `sleep 1000 & echo $! >"$0.pid"; echo '{"result":{"instances":[]}}'` + "\n",
 		"stream": `sleep 1000 & echo $! >"$0.pid"; echo '{"id":1,"result":{}}'; read -r request; echo '{"id":2,"result":{"instances":[]}}'; trap '' TERM; read -r request; sleep 1000` + "\n",
@@ -353,12 +353,12 @@ func TestNothingOfAProgramIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, "its child is gone", func() bool {
+			until(t, "the program's child is gone", func() bool {
 				stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 				return errors.Is(err, os.ErrNotExist) || strings.Contains(string(stat), ") Z ")
 			})
 			if _, err := c.List(t.Context(), nil); err == nil {
-				t.Error("a closed cloud lists")
+				t.Error("a closed cloud still lists")
 			}
 		})
 	}
@@ -368,12 +368,12 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-func TestAProgramThatEndedIsStartedAgain(t *testing.T) {
+func TestProgramIsRestartedAfterItEnds(t *testing.T) {
 	c, err := open(t.Context(), "command: ["+script(t, `id=${request#*\"id\":}; id=${id%%,*}
 echo "{\"id\":$id,\"result\":{\"instances\":[]}}"; exit`)+"], protocol: stream", "f", t.TempDir(), nil)
 	if err != nil {
@@ -383,7 +383,7 @@ echo "{\"id\":$id,\"result\":{\"instances\":[]}}"; exit`)+"], protocol: stream",
 	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })
 }
 
-func TestWhatAProgramSaysIsLogged(t *testing.T) {
+func TestStandardErrorIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	text := hello + `printf 'one\ntwo\033[2J\n' >&2; yes | head -n 1000 >&2; head -c 5000 /dev/zero | tr '\0' x >&2; echo '{"result":{"instances":[]}}'`
 	c, err := open(t.Context(), "command: ["+script(t, text)+"]", "f", t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
@@ -399,7 +399,7 @@ func TestWhatAProgramSaysIsLogged(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramIsAsked(t *testing.T) {
+func TestCreateRequest(t *testing.T) {
 	path := script(t, hello+`printf '%s\n' "$request" >"$0.got"; echo '{"error":{"kind":"invalid","message":"enough"}}'`)
 	c, err := open(t.Context(), "command: ["+path+"], options: {region: r1}", "f", t.TempDir(), nil)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// FuzzReply lets a program reply anything at all: either all of it is understood, or the result is an error with a kind
-// and a harmless message.
+// FuzzReply lets a program reply anything: the result is either a valid reply or an error with a kind and a harmless
+// message.
 // covers C9
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
@@ -61,13 +61,13 @@ func wantKind(t *testing.T, err error) {
 	}
 }
 
-// TestWhatDisksCost lets a program report what a GiB of a volume costs, or not, or nonsense.
-func TestWhatDisksCost(t *testing.T) {
+// TestDiskPrice lets a program report a GiB's price, none, or an invalid one.
+func TestDiskPrice(t *testing.T) {
 	for said, want := range map[string]drover.Money{`1.1e-4`: 110_000, `0`: 0, ``: 0, `-1`: -1} {
 		o := offering{Type: "t", Zone: "z", Market: drover.Spot, VCPUs: "1", Memory: 1, Arch: "amd64", Price: "1", DiskPrice: json.Number(said)}
 		switch got, err := o.check("c"); {
 		case want < 0 && err == nil, want >= 0 && (err != nil || got.DiskPrice != want):
-			t.Errorf("%q is taken for %d, %v", said, int64(got.DiskPrice), err)
+			t.Errorf("%q is read as %d, %v", said, int64(got.DiskPrice), err)
 		}
 	}
 }

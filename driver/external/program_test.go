@@ -19,7 +19,7 @@ import (
 	"drover/driver/local"
 )
 
-// The driver programs of these tests are this test binary, and so are the instances that they make with the local
+// This test binary is the driver program of these tests, and also the instances that the program makes with the local
 // driver.
 func TestMain(m *testing.M) {
 	switch arg := os.Args; {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asked is a request as a program sees it. It is written from the page, not from the driver's types.
+// asked is a request as a program sees it. Its fields follow the documentation, not the driver's types.
 type asked struct {
 	Version int               `json:"version"`
 	ID      int64             `json:"id"`
@@ -56,7 +56,7 @@ type asked struct {
 
 type object = map[string]any
 
-// program answers one request, or all that arrive, concurrently.
+// program answers one request, or every request concurrently.
 func program(mode string) {
 	var answers sync.WaitGroup
 	var mu sync.Mutex
@@ -65,7 +65,7 @@ func program(mode string) {
 	for lines.Scan() {
 		var r asked
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil || r.Version != 1 {
-			fmt.Fprintln(os.Stderr, "that is no request:", err)
+			fmt.Fprintln(os.Stderr, "not a valid request:", err)
 			os.Exit(1)
 		}
 		answers.Go(func() {
@@ -165,14 +165,14 @@ func told(in driver.Instance) object {
 // and the request in the variable request.
 func script(t *testing.T, text string) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "driver") // a test's own folder contains its name, which is no YAML word
+	folder, err := os.MkdirTemp("", "driver") // t.TempDir contains the test's name, which may not be a plain YAML word
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "driver.sh")
-	// A process that is forked meanwhile would keep the file open for writing until its exec, and the script would be
-	// busy.
+	// A process forked meanwhile would keep the file open for writing until its exec, and running the script would fail
+	// with ETXTBSY.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700)
 	syscall.ForkLock.RUnlock()

@@ -1,4 +1,4 @@
-// Package atomicfile replaces files. A reader sees the old content or the new, whole.
+// Package atomicfile replaces files. A reader sees all of the old content or all of the new.
 package atomicfile
 
 import (
@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path by one that only its user may read.
+// Write replaces the file at path with one that only its user may read.
 func Write(path string, content []byte) error { return replace(path, content, false) }
 
-// WriteDurably is Write that survives a power failure.
+// WriteDurably is Write, but survives a power failure.
 func WriteDurably(path string, content []byte) error { return replace(path, content, true) }
 
-// WriteJSON is Write of a value as JSON.
+// WriteJSON writes a value as JSON.
 func WriteJSON(path string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -24,7 +24,7 @@ func WriteJSON(path string, value any) error {
 	return Write(path, text)
 }
 
-// replace writes a file of another name first. Several processes may replace one file.
+// replace first writes a file with a unique name, since several processes may replace one file.
 func replace(path string, content []byte, durable bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
 	if err != nil {

@@ -13,7 +13,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for content, write := range map[string]func(string, []byte) error{"new": Write, "durable": WriteDurably} {
-		t.Run(content+" content replaces the old, for its user alone", func(t *testing.T) {
+		t.Run(content+" content replaces the old and only its user may read it", func(t *testing.T) {
 			if err := write(path, []byte(content)); err != nil {
 				t.Fatal(err)
 			}
@@ -26,18 +26,18 @@ func TestWrite(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a value is written as JSON, or refused if that is impossible", func(t *testing.T) {
+	t.Run("a value is written as JSON, or refused if it has no JSON form", func(t *testing.T) {
 		if err := WriteJSON(path, []int{1, 2}); err != nil {
 			t.Fatal(err)
 		}
 		if err := WriteJSON(path, func() {}); err == nil {
-			t.Error("a function is JSON")
+			t.Error("a function was accepted as JSON")
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "[1,2]" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
-	t.Run("nothing is left of a write that fails", func(t *testing.T) {
+	t.Run("a failed write leaves no file behind", func(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(folder, "folder"), 0o700); err != nil {
 			t.Fatal(err)
 		}

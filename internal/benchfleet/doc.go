@@ -4,8 +4,8 @@
 // controller deploys a runner there and finds it again by its hash. The runner speaks package wire; its jobs are timers,
 // or end immediately.
 //
-// The counts show how good a run was: every attempt that was started, on which instance and how often, how many
-// instances the cloud created, and how much of the paid time was used.
+// The counts show how good a run was: every attempt that started, on which instance and how often, how many instances
+// the cloud created, and how much of the paid time was used.
 //
 // The invariants: a cloud never has more instances than its quota; an instance never runs more than fits on it, which
 // would count as a fault; nothing is left once a fleet is closed.

@@ -31,7 +31,7 @@ type instance struct {
 // bill returns the vCPU time since its creation.
 func (in *instance) bill() time.Duration { return time.Since(in.created) * time.Duration(in.vcpus) }
 
-// listen starts to serve clients that have the login key.
+// listen starts serving clients that have the login key.
 func (in *instance) listen(key ssh.Signer, login ssh.PublicKey) (err error) {
 	config := &ssh.ServerConfig{
 		PublicKeyCallback: func(_ ssh.ConnMetadata, offered ssh.PublicKey) (*ssh.Permissions, error) {
@@ -57,7 +57,7 @@ func (in *instance) accept(config *ssh.ServerConfig) {
 		if err != nil {
 			return
 		}
-		// While it boots, nobody answers on the port.
+		// While it boots, nothing answers on the port.
 		if time.Now().Before(in.ready) || !in.keep(conn) {
 			conn.Close()
 			continue

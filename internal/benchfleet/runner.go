@@ -14,7 +14,7 @@ import (
 	"drover/internal/wire"
 )
 
-// The words by which a controller's scripts report whether the runner is there.
+// The words by which a controller's scripts report whether the runner is present.
 const (
 	presentWord = "drover-runner-present"
 	absentWord  = "drover-runner-absent"

@@ -34,7 +34,7 @@ func (t *tally) ended(cpu drover.MilliCPU, took time.Duration) {
 	t.useful += took * time.Duration(cpu) / 1000
 }
 
-// sum is how many jobs were started, how often beyond the first time, and how often where there was no room.
+// sum returns how many jobs were started, how many starts repeated one, and how many exceeded an instance's room.
 func (t *tally) sum() (jobs, again, overfull int, useful time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

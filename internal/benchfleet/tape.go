@@ -7,7 +7,7 @@ import (
 	"drover/internal/record"
 )
 
-// tape keeps the recording, as a daemon does.
+// tape keeps the recording like a daemon.
 type tape struct {
 	*record.Recorder
 	stop context.CancelFunc

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// processTime is the user and system time that this process has taken.
+// processTime returns the user and system time that this process has used.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -18,7 +18,7 @@ func processTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMemory is the most bytes that this process ever had resident; 0 where the kernel does not say.
+// peakMemory returns this process's peak resident memory in bytes; 0 if the kernel does not report it.
 func peakMemory() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package eventqueue orders events in simulated time. Nothing in it depends on the host's clock, so
-// a simulation is the same every time.
+// Package eventqueue orders events in simulated time. It does not use the host's clock, so a simulation is the same every
+// time.
 package eventqueue
 
 import "drover"
 
-// Queue is what is to happen, the next first; what is to happen at one moment, in the order in which that was decided.
-// The zero Queue is empty.
+// Queue holds future events, the next first; events at the same time stay in the order in which they were added. The zero
+// Queue is empty.
 type Queue struct {
-	heap []happening // the next on top
+	heap []happening // with the next event on top
 	seq  int
 }
 
-// happening is something that is to happen.
+// happening is a future event.
 type happening struct {
 	at  drover.Time
 	seq int
@@ -20,7 +20,7 @@ type happening struct {
 
 func (h happening) before(o happening) bool { return h.at < o.at || h.at == o.at && h.seq < o.seq }
 
-// Add has something happen at a time.
+// Add schedules an event.
 func (a *Queue) Add(at drover.Time, do func()) {
 	a.seq++
 	a.heap = append(a.heap, happening{at, a.seq, do})
@@ -35,7 +35,7 @@ func (a *Queue) Add(at drover.Time, do func()) {
 	}
 }
 
-// Next is when the next thing happens; false if nothing ever does.
+// Next returns the time of the next event; false if there is none.
 func (a *Queue) Next() (at drover.Time, more bool) {
 	if len(a.heap) == 0 {
 		return 0, false
@@ -43,7 +43,7 @@ func (a *Queue) Next() (at drover.Time, more bool) {
 	return a.heap[0].at, true
 }
 
-// Take takes out what happens next, of which there must be something.
+// Take removes and returns the next event. The queue must not be empty.
 func (a *Queue) Take() (at drover.Time, do func()) {
 	top, last := a.heap[0], len(a.heap)-1
 	a.heap[0], a.heap[last] = a.heap[last], happening{}
@@ -52,7 +52,7 @@ func (a *Queue) Take() (at drover.Time, do func()) {
 	return top.at, top.do
 }
 
-// sink brings what is on top of the heap to where it belongs.
+// sink moves the top of the heap to its place.
 func (a *Queue) sink() {
 	q := a.heap
 	for i := 0; ; {
@@ -70,7 +70,7 @@ func (a *Queue) sink() {
 	}
 }
 
-// Until lets all happen that is to happen up to a time.
+// Until executes all events up to a time, including those that they add.
 func (a *Queue) Until(now drover.Time) {
 	for at, more := a.Next(); more && at <= now; at, more = a.Next() {
 		_, do := a.Take()

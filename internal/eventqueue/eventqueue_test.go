@@ -10,7 +10,7 @@ import (
 	"drover"
 )
 
-func TestThingsHappenInTheirOrder(t *testing.T) {
+func TestEventsHappenInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type thing struct {
 			at  drover.Time
@@ -36,7 +36,7 @@ func TestThingsHappenInTheirOrder(t *testing.T) {
 		}
 		a.Until(now)
 		if !slices.Equal(happened, due[:past]) {
-			t.Fatalf("by %d there happened %v, of %v", now, happened, due)
+			t.Fatalf("by %d, %v happened, of %v", now, happened, due)
 		}
 		if at, more := a.Next(); more != (past < len(due)) || more && at != due[past].at {
 			t.Fatalf("next is %v, %t, of %v", at, more, due[past:])

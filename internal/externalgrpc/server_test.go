@@ -23,7 +23,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// fleet is node groups in memory, which carries out requests.
+// fleet holds node groups in memory and carries out requests.
 type fleet struct {
 	groups []drover.NodeGroup
 	shown  *drover.NodeGroups
@@ -60,7 +60,7 @@ func (f *fleet) DeleteNodes(_ context.Context, group string, ids []string) error
 }
 
 // twoGroups returns group a, with a running node, one being created, one that could not be rented and one that never
-// joined, and group b, of which nothing is known.
+// joined, and group b, with no nodes and no offering.
 func twoGroups() *fleet {
 	offer := &drover.Offering{Cloud: "c", Zone: "z1", Price: 2e9, Type: drover.InstanceType{Name: "large", ProviderType: "big", Resources: drover.Resources{CPU: 8000, Memory: 32 * drover.GiB, Disk: 100 * drover.GiB, GPUs: 2, Arch: "amd64"}}}
 	lacks := &drover.NodeFailure{Number: 1, Code: "capacity", Exhausted: true, Reason: drover.Reason{Text: "no big ones"}}
@@ -91,12 +91,12 @@ func files(a *kubetest.Authority) Files {
 	return Files{Cert: cert, Key: key, ClientCA: a.File}
 }
 
-// served serves on a free port to a client.
+// served serves on a free port and returns a client.
 func served(t testing.TB, s protos.CloudProviderServer, a *kubetest.Authority, with credentials.TransportCredentials) protos.CloudProviderClient {
 	return protos.NewCloudProviderClient(dialed(t, s, a, with))
 }
 
-// dialed serves on a free port and dials it.
+// dialed serves on a free port and returns a connection to it.
 func dialed(t testing.TB, s protos.CloudProviderServer, a *kubetest.Authority, with credentials.TransportCredentials) *grpc.ClientConn {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +123,7 @@ func dialed(t testing.TB, s protos.CloudProviderServer, a *kubetest.Authority, w
 	return conn
 }
 
-// asked serves a fleet to a client with a valid certificate.
+// asked serves a fleet and returns a client with a valid certificate.
 func asked(t testing.TB, f *fleet, options bool) protos.CloudProviderClient {
 	a := kubetest.NewAuthority(t)
 	return served(t, New(f, look, options), a, credentials.NewTLS(a.Client(a)))
@@ -149,7 +149,7 @@ func node(id string) *protos.ExternalGrpcNode {
 // covers S1
 func TestGroups(t *testing.T) {
 	c, ctx := asked(t, twoGroups(), false), within(t)
-	t.Run("those that are configured are listed, and say how they are", func(t *testing.T) {
+	t.Run("configured groups are listed with their state", func(t *testing.T) {
 		got, err := c.NodeGroups(ctx, &protos.NodeGroupsRequest{})
 		if err != nil || len(got.NodeGroups) != 2 {
 			t.Fatalf("got %v, %v", got, err)
@@ -159,13 +159,13 @@ func TestGroups(t *testing.T) {
 			t.Errorf("got %v, want %q", a, want)
 		}
 	})
-	t.Run("Refresh and Cleanup never fail, or the autoscaler's loop would", func(t *testing.T) {
+	t.Run("Refresh and Cleanup never fail, since the autoscaler's loop would fail too", func(t *testing.T) {
 		_, err := c.Refresh(ctx, &protos.RefreshRequest{})
 		wantCode(t, err, codes.OK)
 		_, err = c.Cleanup(ctx, &protos.CleanupRequest{})
 		wantCode(t, err, codes.OK)
 	})
-	t.Run("a group that there is not has no size and no nodes", func(t *testing.T) {
+	t.Run("a group that is not configured has no size and no nodes", func(t *testing.T) {
 		_, err := c.NodeGroupTargetSize(ctx, &protos.NodeGroupTargetSizeRequest{Id: "old"})
 		wantCode(t, err, codes.NotFound)
 		_, err = c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "c"})
@@ -174,7 +174,7 @@ func TestGroups(t *testing.T) {
 }
 
 // covers S12 S7
-func TestANodeIsKnownByItsProviderIDAlone(t *testing.T) {
+func TestOnlyTheProviderIDIdentifiesANode(t *testing.T) {
 	f := twoGroups()
 	c, ctx := asked(t, f, false), within(t)
 	for id, want := range map[string]string{
@@ -183,16 +183,16 @@ func TestANodeIsKnownByItsProviderIDAlone(t *testing.T) {
 	} {
 		got, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: node(id)})
 		if err != nil || got.NodeGroup.Id != want {
-			t.Errorf("node %q, which bears the name and label of one of a's, is in %v (%v), want %q", id, got, err, want)
+			t.Errorf("node %q, with the name and label of a node of a, is in %v (%v), want %q", id, got, err, want)
 		}
 	}
-	t.Run("one that is nobody's is deleted by no RPC, and nothing else with it", func(t *testing.T) {
+	t.Run("a request with an unknown node deletes nothing", func(t *testing.T) {
 		for _, group := range []string{"a", "b", "old", ""} {
 			_, err := c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: group, Nodes: []*protos.ExternalGrpcNode{node("c:///1"), node("kind://control-plane")}})
 			wantCode(t, err, codes.NotFound)
 		}
 		if len(f.asked) > 0 {
-			t.Errorf("%v was asked for", f.asked)
+			t.Errorf("requested %v", f.asked)
 		}
 	})
 }
@@ -224,12 +224,12 @@ func TestSizes(t *testing.T) {
 	wantCode(t, err, codes.OK)
 	size(2)
 	if want := []string{"a +1", "a +1", "a -1", "a without drover-asked://f/a/failure-1 c:///4"}; !slices.Equal(f.asked, want) {
-		t.Errorf("asked for %v, want %v", f.asked, want)
+		t.Errorf("requested %v, want %v", f.asked, want)
 	}
 }
 
 // covers S4
-func TestWhatCouldNotBeHadIsListedWithItsClass(t *testing.T) {
+func TestFailedNodesAreListedWithTheirErrorClass(t *testing.T) {
 	c, ctx := asked(t, twoGroups(), false), within(t)
 	got, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "a"})
 	if err != nil {
@@ -253,9 +253,9 @@ func TestWhatCouldNotBeHadIsListedWithItsClass(t *testing.T) {
 }
 
 // covers S5
-func TestTheTemplateIsANode(t *testing.T) {
+func TestTemplate(t *testing.T) {
 	c, ctx := asked(t, twoGroups(), false), within(t)
-	t.Run("with what its instance has less what is reserved, labels, taints and zone", func(t *testing.T) {
+	t.Run("a template has the instance's unreserved resources, labels, taints and zone", func(t *testing.T) {
 		got, err := c.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: "a"})
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +266,7 @@ func TestTheTemplateIsANode(t *testing.T) {
 		}
 		for name, want := range map[string][2]string{"cpu": {"8000m", "7500m"}, "memory": {"34359738368", "32212254720"}, "ephemeral-storage": {"107374182400", "96636764160"}, "nvidia.com/gpu": {"2", "2"}, "pods": {"110", "110"}} {
 			if all, free := n.Status.Capacity[name].GetString_(), n.Status.Allocatable[name].GetString_(); all != want[0] || free != want[1] {
-				t.Errorf("%s: %s, of which %s can be had, want %v", name, all, free, want)
+				t.Errorf("%s: %s, of which %s is allocatable, want %v", name, all, free, want)
 			}
 		}
 		for key, want := range map[string]string{"drover/group": "a", "tier": "batch", "topology.kubernetes.io/zone": "z1", "node.kubernetes.io/instance-type": "big", "kubernetes.io/arch": "amd64"} {
@@ -278,11 +278,11 @@ func TestTheTemplateIsANode(t *testing.T) {
 			t.Errorf("taints are %v", n.Spec.Taints)
 		}
 	})
-	t.Run("or is none, never empty: that would end the autoscaler", func(t *testing.T) {
+	t.Run("without an offering there is no template, since an empty one would crash the autoscaler", func(t *testing.T) {
 		_, err := c.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: "b"})
 		wantCode(t, err, codes.Unimplemented)
 	})
-	t.Run("and a kind of GPU is known", func(t *testing.T) {
+	t.Run("the GPU types and their label are reported", func(t *testing.T) {
 		label, err := c.GPULabel(ctx, &protos.GPULabelRequest{})
 		if err != nil || label.Label == "" {
 			t.Errorf("got %v, %v", label, err)
@@ -295,7 +295,7 @@ func TestTheTemplateIsANode(t *testing.T) {
 }
 
 // If GetOptions succeeded, the autoscaler would treat booting nodes as lost, so it succeeds only on request.
-func TestOptionsAreTheAutoscalersOwn(t *testing.T) {
+func TestOptionsAreTheAutoscalersDefaults(t *testing.T) {
 	r := &protos.NodeGroupAutoscalingOptionsRequest{Id: "a", Defaults: &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5}}
 	_, err := asked(t, twoGroups(), false).NodeGroupGetOptions(within(t), r)
 	wantCode(t, err, codes.Unimplemented)
@@ -330,7 +330,7 @@ func TestPrices(t *testing.T) {
 }
 
 // covers S1 S7
-func TestNobodyIsAnsweredWithoutAGoodCertificate(t *testing.T) {
+func TestClientsWithoutAValidCertificateGetNoAnswer(t *testing.T) {
 	f := twoGroups()
 	a, other := kubetest.NewAuthority(t), kubetest.NewAuthority(t)
 	for name, with := range map[string]credentials.TransportCredentials{
@@ -347,6 +347,6 @@ func TestNobodyIsAnsweredWithoutAGoodCertificate(t *testing.T) {
 		})
 	}
 	if len(f.asked) > 0 {
-		t.Errorf("%v was asked for", f.asked)
+		t.Errorf("requested %v", f.asked)
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Answers that look right but mislead the autoscaler: each of these cost somebody a cluster.
+// Answers that look right but mislead the autoscaler: each of these has cost somebody a cluster.
 
 // covers S1 S2 S3 S4 S5 S12
 func TestTraps(t *testing.T) {
-	t.Run("a filled answer to GetOptions makes it count booting nodes as lost", func(t *testing.T) {
+	t.Run("a successful GetOptions would make the autoscaler count booting nodes as lost", func(t *testing.T) {
 		_, err := asked(t, twoGroups(), false).NodeGroupGetOptions(within(t), &protos.NodeGroupAutoscalingOptionsRequest{Id: "a"})
 		wantCode(t, err, codes.Unimplemented)
 	})
-	t.Run("an empty template ends it, for every group", func(t *testing.T) {
+	t.Run("an empty template would crash the autoscaler", func(t *testing.T) {
 		f := twoGroups()
 		c, ctx := asked(t, f, false), within(t)
 		for _, g := range f.groups {
@@ -36,7 +36,7 @@ func TestTraps(t *testing.T) {
 			}
 		}
 	})
-	t.Run("without a template a group never grows from zero", func(t *testing.T) {
+	t.Run("without a template, an empty group would never grow", func(t *testing.T) {
 		f := twoGroups()
 		f.groups[1].Offer = f.groups[0].Offer // b has no nodes
 		f.show()
@@ -46,17 +46,17 @@ func TestTraps(t *testing.T) {
 			t.Errorf("the template is %v (%v)", n, err)
 		}
 	})
-	t.Run("an increase that is answered too late is applied and held to have failed", func(t *testing.T) {
+	t.Run("an increase without a timely decision fails and changes nothing", func(t *testing.T) {
 		f := &undecided{fleet: twoGroups()}
 		a := kubetest.NewAuthority(t)
 		c := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a)))
 		_, err := c.NodeGroupIncreaseSize(within(t), &protos.NodeGroupIncreaseSizeRequest{Id: "a", Delta: 1})
 		wantCode(t, err, codes.Unavailable)
 		if g := f.shown.Group("a"); g.Target != 4 {
-			t.Errorf("the target is %d, and nothing was to be done", g.Target)
+			t.Errorf("the target is %d, want it unchanged", g.Target)
 		}
 	})
-	t.Run("a stock-out that is not listed as a failed instance keeps it from other groups for 15 minutes", func(t *testing.T) {
+	t.Run("a stock-out must be listed as a failed instance, or the autoscaler tries no other group for 15 minutes", func(t *testing.T) {
 		got, err := asked(t, twoGroups(), false).NodeGroupNodes(within(t), &protos.NodeGroupNodesRequest{Id: "a"})
 		if err != nil || !slices.ContainsFunc(got.Instances, func(in *protos.Instance) bool {
 			e := in.Status.GetErrorInfo()
@@ -65,18 +65,18 @@ func TestTraps(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
-	t.Run("what stands for an instance without a node is named by its provider id, in every field", func(t *testing.T) {
+	t.Run("a placeholder for an instance without a node is found and deleted by its provider id", func(t *testing.T) {
 		f := twoGroups()
 		c, ctx := asked(t, f, false), within(t)
 		fake := &protos.ExternalGrpcNode{Name: "drover-asked://f/a/f-n-2", ProviderID: "drover-asked://f/a/f-n-2", Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}}
 		got, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: fake})
 		if err != nil || got.NodeGroup.Id != "a" {
-			t.Errorf("it is in %v (%v)", got, err)
+			t.Errorf("the placeholder is in %v (%v)", got, err)
 		}
 		_, err = c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{fake}})
 		wantCode(t, err, codes.OK)
 	})
-	t.Run("an instance whose id is not its node's provider id, byte for byte, is lost and found at once", func(t *testing.T) {
+	t.Run("an instance's id equals its node's provider id, byte for byte", func(t *testing.T) {
 		f := twoGroups()
 		c, ctx := asked(t, f, false), within(t)
 		got, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "a"})
@@ -90,7 +90,7 @@ func TestTraps(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a deletion that has not lowered the target when it is answered makes it ask for the node again", func(t *testing.T) {
+	t.Run("a deletion lowers the target before it is answered, or the autoscaler would request the node again", func(t *testing.T) {
 		c, ctx := asked(t, twoGroups(), false), within(t)
 		_, err := c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{node("c:///1")}})
 		wantCode(t, err, codes.OK)
@@ -98,7 +98,7 @@ func TestTraps(t *testing.T) {
 			t.Errorf("the target is %v (%v), want 3", got, err)
 		}
 	})
-	t.Run("deletions come side by side, a call for each node", func(t *testing.T) {
+	t.Run("concurrent deletions of one node each all succeed", func(t *testing.T) {
 		f := &undecided{fleet: twoGroups(), decides: true}
 		a := kubetest.NewAuthority(t)
 		c, ctx := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a))), within(t)
@@ -114,7 +114,7 @@ func TestTraps(t *testing.T) {
 			t.Errorf("the target is %d, want 0", g.Target)
 		}
 	})
-	t.Run("five calls for each node in each loop are answered while nothing can be decided", func(t *testing.T) {
+	t.Run("reads are answered while no decision is possible", func(t *testing.T) {
 		f := &undecided{fleet: twoGroups()}
 		a := kubetest.NewAuthority(t)
 		c := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a)))
@@ -134,7 +134,7 @@ func TestTraps(t *testing.T) {
 			}
 		}
 	})
-	t.Run("options that are told back are the autoscaler's own, field by field, and none are none", func(t *testing.T) {
+	t.Run("GetOptions returns the autoscaler's options unchanged, and none for none", func(t *testing.T) {
 		c, ctx := asked(t, twoGroups(), true), within(t)
 		own := &protos.NodeGroupAutoscalingOptions{
 			ScaleDownUtilizationThreshold: 0.5, ScaleDownGpuUtilizationThreshold: 0.7, ScaleDownUnneededDuration: durationpb.New(time.Minute),

@@ -21,14 +21,14 @@ import (
 	"drover"
 )
 
-// Cluster is an API server, as a kubeconfig file says how to reach it.
+// Cluster is an API server that is reached as a kubeconfig file specifies.
 type Cluster struct {
 	server string
 	token  string
 	http   *http.Client
 }
 
-// kubeconfig has the fields of such a file that are read.
+// kubeconfig has the fields of the file that Open reads.
 type kubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -59,7 +59,7 @@ type kubeconfig struct {
 	} `yaml:"users"`
 }
 
-// callTimeout bounds each call.
+// callTimeout limits each call.
 const callTimeout = 10 * time.Second
 
 // Open reads a kubeconfig file with a token or a client certificate; programs that fetch credentials are not supported.
@@ -109,7 +109,7 @@ func Open(path string) (*Cluster, error) {
 	return c, nil
 }
 
-// content is a file's, or the data given in its place.
+// content returns the contents of a file, or the data given in its place.
 func content(dir, file, data string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)
@@ -160,7 +160,7 @@ func identify(config *tls.Config, dir string, cert, key [2]string) error {
 	return nil
 }
 
-// maxAnswer bounds what is read of an answer: far more than a list of 5,000 nodes or pods.
+// maxAnswer limits the size of an answer. It is far larger than a list of 5,000 nodes or pods.
 const maxAnswer = 256 << 20
 
 // call makes one call to the API server, and decodes the answer into out unless that is nil.
@@ -207,5 +207,5 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 	return nil
 }
 
-// kinds of error by HTTP status. The other statuses have none.
+// kinds maps HTTP statuses to kinds of error. Other statuses have none.
 var kinds = map[int]drover.ErrorKind{404: drover.KindNotFound, 409: drover.KindConflict, 429: drover.KindRateLimit}

@@ -23,7 +23,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// Fleet is where the instances are.
+// Fleet has the instances.
 type Fleet interface {
 	NodeGroups() (*drover.NodeGroups, <-chan struct{})
 	TellNode(ctx context.Context, instance int64, word string) // "joined", "absent" or "emptied"
@@ -94,7 +94,7 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 	}
 }
 
-// round takes a step for each node. If one fails, the others are taken all the same.
+// round takes a step for each node. If one step fails, it still takes the others.
 func (k *Keeper) round(ctx context.Context) (failed error) {
 	var nodes list[node]
 	if err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes); err != nil {
@@ -128,7 +128,7 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 	return failed
 }
 
-// step does what a node needs next. object is nil if the cluster has no Node for it.
+// step takes a node's next step. object is nil if the cluster has no Node for it.
 func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	switch {
 	case n.Leaving != nil && n.Joined:
@@ -175,15 +175,14 @@ func has(taints []taint, key string) bool {
 	return slices.ContainsFunc(taints, func(t taint) bool { return t.Key == key })
 }
 
-// patch changes a node, unless somebody else has changed it since it was read: then it fails, and the next round tries
-// again.
+// patch changes a node. If somebody else has changed it since it was read, patch fails, and the next round tries again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
 	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "application/merge-patch+json", map[string]any{"metadata": metadata, "spec": spec}, nil)
 }
 
-// empty cordons a node and evicts its pods. If one of them must not be evicted, nothing is done, unless the cloud takes
-// the instance away.
+// empty cordons a node and evicts its pods. If one of them must not be evicted, it does nothing, unless the cloud takes
+// the instance back.
 func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) error {
 	if n.Emptied {
 		return nil
@@ -240,7 +239,7 @@ func (k *Keeper) cordon(ctx context.Context, n *node, taken bool) error {
 	return k.patch(ctx, n, map[string]any{}, spec)
 }
 
-// evict evicts pods. The next round tries those again that a disruption budget refused.
+// evict evicts pods. The next round retries evictions that a disruption budget refused.
 func (k *Keeper) evict(ctx context.Context, pods []pod) (failed error) {
 	for _, p := range pods {
 		if p.Meta.Deleted != "" {

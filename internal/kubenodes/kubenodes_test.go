@@ -117,7 +117,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fleet is one group with instances, and the reports about them.
+// fleet is one group with instances. It records the reports about them.
 type fleet struct {
 	nodes []drover.GroupNode
 	gone  []string
@@ -167,7 +167,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// join makes a node register, with the startup taint.
+// join registers a node with the startup taint.
 func (w *world) join(name, id string, ready bool) *node {
 	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}}}
 	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: drover.StartupTaint + "drover", Effect: "NoSchedule"}}
@@ -185,7 +185,7 @@ func (w *world) ready(n *node) {
 	}{"Ready", "True"})
 }
 
-// pod puts a pod on a node; a ReplicaSet owns it unless it is bare.
+// pod puts a pod on a node. A ReplicaSet owns the pod unless change says otherwise.
 func (w *world) pod(name, on string, change func(*pod)) {
 	namespace, base, _ := strings.Cut(name, "/")
 	p := &pod{Meta: meta{Name: base, Namespace: namespace, Owners: []owner{{"ReplicaSet"}}}}
@@ -204,13 +204,13 @@ func (w *world) wantTold(want ...string) {
 		w.Error(err)
 	}
 	if !slices.Equal(w.fleet.told, want) {
-		w.Errorf("told %q, want %q", w.fleet.told, want)
+		w.Errorf("reported %q, want %q", w.fleet.told, want)
 	}
 	w.fleet.told = nil
 }
 
 // covers S6 S12
-func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
+func TestWorkingNodesAreAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Zone: "z", Type: "big", GPUs: 2}}
 	other := w.join("f-n-1", "c:///2", true)
@@ -233,10 +233,10 @@ func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 		t.Errorf("its labels are %v", n.Meta.Labels)
 	}
 	if n.Meta.Labels["node.kubernetes.io/instance-type"] != "big" || n.Meta.Labels["topology.kubernetes.io/zone"] != "z1" {
-		t.Errorf("its labels are %v, want those of its template, and the zone that its cloud's controller gave it", n.Meta.Labels)
+		t.Errorf("its labels are %v, want the template's and the zone from its cloud's controller", n.Meta.Labels)
 	}
 	if n.Meta.Labels[drover.GPULabel] != drover.AnyGPU {
-		t.Errorf("its labels are %v, want one by which the autoscaler waits for its GPUs", n.Meta.Labels)
+		t.Errorf("its labels are %v, want the label that makes the autoscaler wait for its GPUs", n.Meta.Labels)
 	}
 	if len(other.Spec.Taints) != 1 || len(other.Meta.Labels) != 0 {
 		t.Errorf("a node with another provider id was changed: %+v", other)
@@ -244,7 +244,7 @@ func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 }
 
 // covers S8
-func TestANodeThatDoesNotJoinIsTold(t *testing.T) {
+func TestAbsentNodesAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{
 		{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Overdue: drover.TimeOf(time.Now().Add(-time.Second))},
@@ -255,11 +255,11 @@ func TestANodeThatDoesNotJoinIsTold(t *testing.T) {
 	w.wantTold("1 absent")
 	w.api.down = true
 	if err := w.round(); err == nil || len(w.fleet.told) > 0 {
-		t.Errorf("of a cluster that does not answer %v is told (%v)", w.fleet.told, err)
+		t.Errorf("about a cluster that does not answer, reported %v (%v)", w.fleet.told, err)
 	}
 }
 
-func TestAnInstanceHasATokenUntilItsNodeHasJoined(t *testing.T) {
+func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "aaaaaa", State: drover.NodeCreating}, {ID: "c:///2", Instance: 2, Name: "bbbbbb", State: drover.NodeRunning, Joined: true}}
 	w.wantTold()
@@ -275,12 +275,12 @@ func TestAnInstanceHasATokenUntilItsNodeHasJoined(t *testing.T) {
 }
 
 // covers S13
-func TestANodeThatGoesIsEmptied(t *testing.T) {
+func TestLeavingNodesAreDrained(t *testing.T) {
 	leaving := func(w *world) *node {
 		w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeDeleting, Joined: true, Leaving: &drover.Reason{Text: "old"}}}
 		return w.join("one", "c:///1", true)
 	}
-	t.Run("it is cordoned, and its pods are evicted but for those that stay", func(t *testing.T) {
+	t.Run("the node is cordoned, and its movable pods are evicted", func(t *testing.T) {
 		w := newWorld(t)
 		n := leaving(w)
 		w.pod("default/a", "one", nil)
@@ -293,7 +293,7 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 		}
 		w.wantTold("1 emptied")
 	})
-	t.Run("a disruption budget is waited for", func(t *testing.T) {
+	t.Run("evictions wait for a disruption budget", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
 		w.pod("default/a", "one", nil)
@@ -309,11 +309,11 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 		change func(*pod)
 		allow  Drain
 	}{
-		"a bare pod":                         {"default/a", func(p *pod) { p.Meta.Owners = nil }, Drain{BarePods: true}},
-		"a pod with local storage":           {"default/a", func(p *pod) { p.Spec.Volumes = []map[string]any{{"emptyDir": map[string]any{}}} }, Drain{LocalStorage: true}},
-		"a kube-system pod that is not kept": {"kube-system/a", func(p *pod) { p.Meta.Owners = nil }, Drain{SystemPods: true}},
+		"a bare pod":               {"default/a", func(p *pod) { p.Meta.Owners = nil }, Drain{BarePods: true}},
+		"a pod with local storage": {"default/a", func(p *pod) { p.Spec.Volumes = []map[string]any{{"emptyDir": map[string]any{}}} }, Drain{LocalStorage: true}},
+		"a bare kube-system pod":   {"kube-system/a", func(p *pod) { p.Meta.Owners = nil }, Drain{SystemPods: true}},
 	} {
-		t.Run(name+" stops that before it begins, unless it is allowed", func(t *testing.T) {
+		t.Run(name+" prevents the drain, unless it is allowed", func(t *testing.T) {
 			w := newWorld(t)
 			n := leaving(w)
 			w.pod(c.pod, "one", c.change)
@@ -325,7 +325,7 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 			w.wantTold("1 emptied")
 		})
 	}
-	t.Run("one that its cloud takes is tainted, and loses all its pods", func(t *testing.T) {
+	t.Run("an interrupted node is tainted and loses all its pods", func(t *testing.T) {
 		w := newWorld(t)
 		n := leaving(w)
 		w.fleet.nodes[0].Taken = true
@@ -335,7 +335,7 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 			t.Errorf("taints %v, cordoned %t, with %d pods", n.Spec.Taints, n.Spec.Unschedulable, len(w.api.pods))
 		}
 	})
-	t.Run("what is left after the timeout is left", func(t *testing.T) {
+	t.Run("after the timeout the remaining pods are left alone", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
 		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
@@ -343,7 +343,7 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 		w.k.began = map[string]time.Time{"c:///1": time.Now().Add(-2 * time.Hour)}
 		w.wantTold("1 emptied")
 	})
-	t.Run("one without a Node object is empty", func(t *testing.T) {
+	t.Run("an instance without a Node object counts as emptied", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
 		delete(w.api.nodes, "one")
@@ -352,7 +352,7 @@ func TestANodeThatGoesIsEmptied(t *testing.T) {
 }
 
 // covers S7
-func TestTheNodeOfAnInstanceThatIsGoneIsRemoved(t *testing.T) {
+func TestNodesOfGoneInstancesAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	for name, id := range map[string]string{"gone": "c:///1", "unknown": "c:///2", "foreign": "c:///3", "plane": ""} {
 		n := w.join(name, id, true)
@@ -364,12 +364,12 @@ func TestTheNodeOfAnInstanceThatIsGoneIsRemoved(t *testing.T) {
 	w.wantTold()
 	for name, want := range map[string]bool{"gone": false, "unknown": true, "foreign": true, "plane": true} {
 		if _, there := w.api.nodes[name]; there != want {
-			t.Errorf("node %s is there: %t, want %t", name, there, want)
+			t.Errorf("node %s exists: %t, want %t", name, there, want)
 		}
 	}
 }
 
-func TestAKubeconfigThatCannotServeIsRefused(t *testing.T) {
+func TestUnusableKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for text, want := range map[string]string{
 		"current-context: none": "no server", "{": "reading the kubeconfig",

@@ -62,7 +62,7 @@ type pod struct {
 	} `json:"status"`
 }
 
-// stays reports whether the pod need not be moved: it belongs to its node, or has ended.
+// stays reports whether the pod need not be evicted: it belongs to its node, or has ended.
 func (p *pod) stays() bool {
 	_, mirror := p.Meta.Annotations["kubernetes.io/config.mirror"]
 	return mirror || p.ownedBy("DaemonSet", "Node") || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"

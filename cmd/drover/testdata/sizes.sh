@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints how large the stripped program is with all drivers, and how much smaller with each of them left out.
+# Prints the size of the stripped program with all drivers, and how much smaller it is without each of them.
 set -eu
 cd "$(dirname "$0")/../../.."
 all=cmd/drover/main.go
