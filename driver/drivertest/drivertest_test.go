@@ -160,7 +160,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, err
 			}}
 		}},
-		{"looking up an instance", "calls the lack of an unknown instance transient", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "reports a transient error for an unknown instance", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				if !strings.HasPrefix(id, "suite/") {
 					return driver.Instance{}, drover.Errorf(drover.KindTransient, "there is no instance %s", id)

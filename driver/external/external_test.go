@@ -42,10 +42,10 @@ func TestOpen(t *testing.T) {
 		{"the program must exist", `command: [./missing]`, "", "no such file"},
 		{"an unknown protocol is refused", `command: [x], protocol: telepathy`, "", "telepathy"},
 		{"the timeout must be positive", `command: [x], timeout: 0s`, "", "timeout"},
-		{"an unknown kind of host key is refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
+		{"an unknown value of host_keys is refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
 		{"a billing period must be at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"an unknown call is refused", "", `{"result": {"calls": ["dance"]}}`, "dance"},
-		{"stop_saves requires the calls stop and start", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
+		{"stop_saves requires stop_start", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
 		{"nodes must have different names", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
 		{"a list lag must be a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration between 0s and 1h0m0s`},
 		{"a list lag must not be negative", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
@@ -432,6 +432,6 @@ func TestCreateRequest(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheListLag(t *testing.T) {
+func TestDocumentedListLag(t *testing.T) {
 	drivertest.ShowsLag(t, "a program", driver.DefaultListLag)
 }

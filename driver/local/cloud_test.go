@@ -305,6 +305,6 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-func TestThePageHasTheListLag(t *testing.T) {
+func TestDocumentedListLag(t *testing.T) {
 	drivertest.ShowsLag(t, "the local driver", newWorld(t, "").cloud.Capabilities().Lag())
 }

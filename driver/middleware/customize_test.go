@@ -88,7 +88,7 @@ func TestCustomize(t *testing.T) {
 		"a boot hook for first-boot scripts":        {middleware.Custom{Init: "#cloud-boothook\n#!/bin/sh\n"}, driver.Capabilities{Init: driver.InitShell}, "no cloud-init"},
 		"an init text beyond the cloud's limit":     {middleware.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
 	} {
-		t.Run(name+" is refused on opening", func(t *testing.T) {
+		t.Run(name+" is refused before any create", func(t *testing.T) {
 			_, err := middleware.Customize(capable{can: refused.can}, refused.custom)
 			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), refused.want) {
 				t.Errorf("got %v", err)

@@ -80,7 +80,7 @@ func (p *throttle) heard(call Method, began, now time.Time, err error) {
 	}
 }
 
-// said is the time that a cloud named, at most an hour ahead.
+// said returns the time that a cloud named, at most an hour ahead.
 func said(at drover.Time, now time.Time) time.Time {
 	if most := now.Add(mostSaid); at.Std().After(most) {
 		return most

@@ -48,7 +48,7 @@ func tooMany(until time.Time) error {
 
 // covers D17
 func TestThrottle(t *testing.T) {
-	// lull returns how much longer calls are refused here.
+	// lull expects that a call is refused without reaching the cloud, and returns for how much longer.
 	lull := func(t *testing.T, c driver.Cloud, b *busy) time.Duration {
 		t.Helper()
 		before := b.calls

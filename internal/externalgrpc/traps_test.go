@@ -46,7 +46,7 @@ func TestTraps(t *testing.T) {
 			t.Errorf("the template is %v (%v)", n, err)
 		}
 	})
-	t.Run("an increase without a timely decision fails and changes nothing", func(t *testing.T) {
+	t.Run("an increase without a timely decision changes nothing, since the autoscaler counts it as failed", func(t *testing.T) {
 		f := &undecided{fleet: twoGroups()}
 		a := kubetest.NewAuthority(t)
 		c := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a)))
@@ -76,7 +76,7 @@ func TestTraps(t *testing.T) {
 		_, err = c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{fake}})
 		wantCode(t, err, codes.OK)
 	})
-	t.Run("an instance's id equals its node's provider id, byte for byte", func(t *testing.T) {
+	t.Run("an instance's id equals its node's provider id byte for byte, or the autoscaler would see an unregistered instance and an unknown node", func(t *testing.T) {
 		f := twoGroups()
 		c, ctx := asked(t, f, false), within(t)
 		got, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "a"})
