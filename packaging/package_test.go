@@ -1,7 +1,6 @@
 //go:build packages
 
-// Package packaging_test installs the packages that make dist builds in a container with systemd, and uses them as users
-// would.
+// Package packaging_test installs what make dist builds, in a container with systemd, and uses it as users would.
 package packaging_test
 
 import (

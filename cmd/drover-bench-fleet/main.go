@@ -3,8 +3,8 @@
 // same numbers of jobs of 1 to 8 vCPUs, the same quotas, and instances that are SSH servers in the dispatcher's own
 // process, whose CPU time both figures include.
 //
-// No figure passes or fails. Wall times mean little on a busy host, CPU times much more; the number of created instances
-// does not depend on the host. With -jobs, one workload runs in this process, for profiling.
+// No figure passes or fails. Wall times mean little on a busy host, CPU times much more; the number of created
+// instances does not depend on the host. With -jobs, one workload runs in this process, for profiling.
 package main
 
 import (

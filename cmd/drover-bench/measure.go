@@ -29,8 +29,8 @@ func measureStart(p program, o options, out io.Writer) error {
 	return err
 }
 
-// measureThroughput prints how many empty jobs a second a whole run completes, from its start to its exit, and what they
-// cost the controller.
+// measureThroughput prints how many empty jobs a second a whole run completes, from its start to its exit, and what
+// they cost the controller.
 func measureThroughput(p program, o options, out io.Writer) error {
 	plainly, err := plain(o.instances, o.jobs, "true")
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package eventqueue orders events in simulated time. It does not use the host's clock, so a simulation is the same every
-// time.
+// Package eventqueue orders events in simulated time. It does not use the host's clock, so a simulation is the same
+// every time.
 package eventqueue
 
 import "drover"
 
-// Queue holds future events, the next first; events at the same time stay in the order in which they were added. The zero
-// Queue is empty.
+// Queue holds future events, the next first; events at the same time stay in the order in which they were added. The
+// zero Queue is empty.
 type Queue struct {
 	heap []happening // with the next event on top
 	seq  int
