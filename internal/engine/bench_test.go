@@ -66,7 +66,7 @@ func waitingJob(number int64, elements int) engine.Job {
 	return j
 }
 
-// hear applies an event, and at once those that answer what it led to: starts and collects succeed.
+// hear applies an event and then the answers to its effects: starts and collects succeed.
 func (b *busy) hear(body engine.Body) (events int) {
 	b.now++
 	d := b.e.Apply(engine.Event{At: b.now, Body: body})
@@ -83,7 +83,7 @@ func (b *busy) hear(body engine.Body) (events int) {
 	return events
 }
 
-// end ends what runs on an instance, after which the next job runs there.
+// end ends the job on an instance, after which the next job runs there.
 func (b *busy) end(t testing.TB, instance int) (events int) {
 	was := b.live[instance]
 	events = b.hear(engine.Exited{Attempt: was})
@@ -93,7 +93,7 @@ func (b *busy) end(t testing.TB, instance int) (events int) {
 	return events
 }
 
-// BenchmarkApply decides on what one job brings about: its exit, its output stored, the next one started.
+// BenchmarkApply decides on the events of one job: its exit, its output stored, the next job started.
 func BenchmarkApply(b *testing.B) {
 	for _, instances := range []int{8, 1000, 10_000} {
 		for _, jobs := range []int{1, 100_000} {
@@ -118,10 +118,9 @@ func benchmarkApply(b *testing.B, instances, jobs, elements int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }
 
-// Memory stands for work here, since it can be counted and time cannot: what is copied or built for each that waits
-// shows.
+// The test measures allocated memory, since time varies between runs: anything copied or built per waiting job shows.
 // covers L25
-func TestAnEventCostsAsMuchHoweverManyWait(t *testing.T) {
+func TestCostOfAnEventIsIndependentOfWaitingJobs(t *testing.T) {
 	cost := func(instances, jobs, elements int) uint64 {
 		fleet := newBusy(t, instances, jobs, elements)
 		const times = 50
@@ -142,7 +141,7 @@ func TestAnEventCostsAsMuchHoweverManyWait(t *testing.T) {
 		"an array on four hundred instances":       cost(400, 1, 1_000_000),
 	} {
 		if many > 2*few {
-			t.Errorf("%s: the events of one job allocate %d bytes, with 100 jobs on 4 instances %d", name, many, few)
+			t.Errorf("%s: the events of one job allocate %d bytes, but %d with 100 jobs on 4 instances", name, many, few)
 		}
 	}
 }

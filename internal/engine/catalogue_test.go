@@ -12,12 +12,12 @@ import (
 	"drover/internal/engine"
 )
 
-// asks is the effect by which a decision asks for a cloud's catalogue.
+// asks returns the effect by which a decision requests a cloud's catalogue.
 func asks(t *testing.T, d engine.Decision) engine.Effect {
 	t.Helper()
 	at := slices.IndexFunc(d.Effects, func(f engine.Effect) bool { return f.ListOfferings != nil })
 	if at < 0 {
-		t.Fatal("no catalogue is asked for")
+		t.Fatal("no catalogue is requested")
 	}
 	return d.Effects[at]
 }
@@ -40,37 +40,37 @@ func drawCatalogue(rt *rapid.T, label string) []drover.Offering {
 }
 
 func TestCatalogues(t *testing.T) {
-	t.Run("are the same after their changes as if they had been told anew", func(t *testing.T) {
+	t.Run("applying the changes yields the new catalogue", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			was, now := drawCatalogue(rt, "was"), drawCatalogue(rt, "now")
 			changed, removed := engine.Changes(was, now)
 			if slices.Equal(was, now) && len(changed)+len(removed) > 0 {
-				rt.Fatalf("nothing has changed, and %v and %v have", changed, removed)
+				rt.Fatalf("equal catalogues differ: changed %v, removed %v", changed, removed)
 			}
 			e, first := catalogueAsked(t)
 			later := drover.Time(1e18 + 2*3600e9)
 			e.Apply(engine.Event{At: 1e18, Body: engine.Offered{Effect: first.ID, Cloud: "c", Offerings: was, Hash: "was"}})
 			second := asks(t, e.Apply(engine.Event{At: later, Body: engine.Ticked{}}))
 			if second.ListOfferings.Have != "was" {
-				rt.Fatalf("the engine says that it has %q", second.ListOfferings.Have)
+				rt.Fatalf("the engine has catalogue %q", second.ListOfferings.Have)
 			}
 			e.Apply(engine.Event{At: later, Body: engine.Offered{Effect: second.ID, Cloud: "c", Offerings: changed, Removed: removed, Base: "was", Hash: "now"}})
 			if diff := gocmp.Diff(now, e.State().Clouds[0].Offerings, cmpopts.EquateEmpty()); diff != "" {
-				rt.Errorf("(-told +known)\n%s", diff)
+				rt.Errorf("(-sent +known)\n%s", diff)
 			}
 		})
 	})
 
-	t.Run("that rest upon another than is known are asked for whole", func(t *testing.T) {
+	t.Run("changes to an unknown base lead to a request for the whole catalogue", func(t *testing.T) {
 		e, first := catalogueAsked(t)
 		d := e.Apply(engine.Event{At: 1e18, Body: engine.Offered{Effect: first.ID, Cloud: "c", Offerings: []drover.Offering{{Cloud: "c"}}, Base: "another", Hash: "now"}})
 		if again := asks(t, d); again.ListOfferings.Have != "" || e.State().Clouds[0].Known {
-			t.Errorf("asked again with %q at hand, known: %v", again.ListOfferings.Have, e.State().Clouds[0].Known)
+			t.Errorf("requested again with base %q, known: %v", again.ListOfferings.Have, e.State().Clouds[0].Known)
 		}
 	})
 }
 
-// catalogueAsked is an engine that has asked for its cloud's catalogue, and how.
+// catalogueAsked returns an engine that has requested its cloud's catalogue, and the effect that requests it.
 func catalogueAsked(t *testing.T) (*engine.Engine, engine.Effect) {
 	t.Helper()
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "f", Nonce: "n"})

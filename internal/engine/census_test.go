@@ -9,7 +9,7 @@ import (
 	"drover/internal/engine"
 )
 
-// stand is one instance of a fleet that is to be counted.
+// stand returns an instance of the fleet to be counted.
 func stand(id int64, state drover.InstanceState, idle drover.IdleBehavior, created drover.Time) engine.Instance {
 	return engine.Instance{
 		ID: id, Name: "f-n-" + string(rune('0'+id)), Cloud: "c", Type: offering.Type, Market: drover.Spot, Price: drover.Dollar,
@@ -65,22 +65,22 @@ func TestCensus(t *testing.T) {
 	if diff := cmp.Diff(want, c.Stock); diff != "" {
 		t.Error(diff)
 	}
-	t.Run("it adds up to the status", func(t *testing.T) {
+	t.Run("the stock adds up to the status", func(t *testing.T) {
 		instances, hourly := map[drover.InstanceState]int{}, drover.Money(0)
 		for _, s := range c.Stock {
 			instances[s.State] += s.Instances
 			hourly += s.Hourly
 		}
 		if diff := cmp.Diff(c.Instances, instances); diff != "" || hourly != c.Hourly {
-			t.Errorf("%v of %v an hour, %s", hourly, c.Hourly, diff)
+			t.Errorf("the stock costs %v an hour, the census says %v; %s", hourly, c.Hourly, diff)
 		}
 	})
-	t.Run("so is how well clouds are seen", func(t *testing.T) {
+	t.Run("shows the state of each cloud", func(t *testing.T) {
 		if diff := cmp.Diff([]engine.Sight{{Cloud: "c", Listed: 7, Partition: true, Throttles: 2}}, c.Clouds); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("blocks in force are told", func(t *testing.T) {
+	t.Run("lists only blocks in force", func(t *testing.T) {
 		if len(c.Blocks) != 1 || c.Blocks[0].Type != "" {
 			t.Errorf("blocks are %+v", c.Blocks)
 		}
@@ -88,7 +88,7 @@ func TestCensus(t *testing.T) {
 }
 
 // covers D22
-func TestStatusTellsWhatInstancesWaitFor(t *testing.T) {
+func TestStatusShowsWhatInstancesWaitFor(t *testing.T) {
 	var said []string
 	count := 0
 	for _, w := range census(t).Standing {
@@ -96,6 +96,6 @@ func TestStatusTellsWhatInstancesWaitFor(t *testing.T) {
 		count += w.Count
 	}
 	if diff := cmp.Diff([]string{drover.ReasonBooting, drover.ReasonSilent, drover.ReasonIdle}, said); diff != "" || count != 3 {
-		t.Errorf("%d wait: %s", count, diff)
+		t.Errorf("%d instances wait: %s", count, diff)
 	}
 }

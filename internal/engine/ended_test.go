@@ -14,10 +14,10 @@ func TestWhenAnAttemptEnded(t *testing.T) {
 		heard      time.Duration // after its start
 		took, want time.Duration
 	}{
-		{"heard at once, it ended when it was heard", 3010 * time.Millisecond, 3 * time.Second, 3010 * time.Millisecond},
-		{"heard late, it ended when its instance says that it did", time.Hour, 3 * time.Second, 3 * time.Second},
-		{"an instance whose clock was set is not believed", time.Minute, 2 * time.Hour, time.Minute},
-		{"nor is one whose clock went back", time.Minute, -time.Hour, time.Minute},
+		{"an exit reported at once counts from the report", 3010 * time.Millisecond, 3 * time.Second, 3010 * time.Millisecond},
+		{"an exit reported late counts from the instance's time", time.Hour, 3 * time.Second, 3 * time.Second},
+		{"ignores an instance whose clock was set forward", time.Minute, 2 * time.Hour, time.Minute},
+		{"ignores an instance whose clock went back", time.Minute, -time.Hour, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Engine{s: State{Now: started.Add(c.heard)}}
@@ -27,7 +27,7 @@ func TestWhenAnAttemptEnded(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without a word of the instance's, it ended when it was heard", func(t *testing.T) {
+	t.Run("without the instance's time, the exit counts from the report", func(t *testing.T) {
 		e := &Engine{s: State{Now: started.Add(time.Hour)}}
 		if got := e.ended(&Attempt{Started: started}, drover.Exit{}); got != e.s.Now {
 			t.Errorf("it ended at %v", got)

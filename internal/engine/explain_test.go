@@ -10,14 +10,14 @@ import (
 
 func TestFind(t *testing.T) {
 	e := newBusy(t, 3, 1, 1).e
-	t.Run("an instance is found by its id, its name and its cloud's id for it", func(t *testing.T) {
+	t.Run("finds an instance by its ID, its name and its provider ID", func(t *testing.T) {
 		for _, name := range []string{"2", "f-n-2", "p-2"} {
 			if in, ok := e.Find(name); !ok || in.ID != 2 {
 				t.Errorf("%s finds %d (%v)", name, in.ID, ok)
 			}
 		}
 	})
-	t.Run("what is unknown, or no name at all, is not found", func(t *testing.T) {
+	t.Run("finds nothing for an unknown or empty name", func(t *testing.T) {
 		for _, name := range []string{"4", "f-n-4", ""} {
 			if in, ok := e.Find(name); ok {
 				t.Errorf("%q finds %s", name, in.Name)
@@ -30,23 +30,23 @@ func TestFind(t *testing.T) {
 func TestOffers(t *testing.T) {
 	fleet := newBusy(t, 1, 1, 1)
 	settings := fleet.e.State().Settings
-	t.Run("an offering comes with the block that keeps it longest", func(t *testing.T) {
+	t.Run("an offering shows the block that lasts longest", func(t *testing.T) {
 		offers := blockedFor(t, fleet.e.State()).Offers()
 		if len(offers) != 1 || offers[0].Why == nil || offers[0].Why.Text != "longest" {
 			t.Errorf("offers are %+v", offers)
 		}
 	})
-	t.Run("the catalogue is built once, and what was given away stays as it was when another comes", func(t *testing.T) {
+	t.Run("the catalogue is built once, and a new one leaves the old slice unchanged", func(t *testing.T) {
 		first, known := fleet.e.Catalogue()
 		if len(first) != 1 || !known {
 			t.Fatalf("the catalogue is %+v (known: %v)", first, known)
 		}
 		if n := testing.AllocsPerRun(10, func() { fleet.e.Catalogue() }); n > 1 {
-			t.Errorf("asked again, it costs %v allocations", n)
+			t.Errorf("a second call costs %v allocations", n)
 		}
 		again, _ := fleet.e.Catalogue()
 		if &first[0] != &again[0] {
-			t.Error("it was built twice")
+			t.Error("the catalogue was built twice")
 		}
 		fleet.now = fleet.now.Add(25 * time.Hour)
 		d := fleet.e.Apply(engine.Event{At: fleet.now, Body: engine.Ticked{}})
@@ -61,7 +61,7 @@ func TestOffers(t *testing.T) {
 			t.Errorf("the catalogue is %+v, and was %+v", now, first)
 		}
 	})
-	t.Run("nothing is offered by a cloud that leaves, and one that was not heard leaves it unknown", func(t *testing.T) {
+	t.Run("a leaving cloud offers nothing, and a cloud that has not answered leaves the catalogue unknown", func(t *testing.T) {
 		settings.Clouds[0].Leaving = true
 		settings.Clouds = append(settings.Clouds, engine.CloudSettings{Name: "d"})
 		fleet.hear(engine.Configured{Settings: settings})
@@ -76,19 +76,19 @@ func TestOffers(t *testing.T) {
 
 func TestExplainBlock(t *testing.T) {
 	e := blockedFor(t, newBusy(t, 1, 1, 1).e.State())
-	t.Run("what is blocked is explained by the name of the block", func(t *testing.T) {
+	t.Run("explains a block by its subject", func(t *testing.T) {
 		if x, ok := e.ExplainBlock("c/*/one/*"); !ok || x.Subject != "c/*/one/*" || x.Reasons[0].Text != "shorter" {
-			t.Errorf("it is explained by %+v (%v)", x, ok)
+			t.Errorf("explanation %+v (found: %v)", x, ok)
 		}
 	})
-	t.Run("what is not is unknown", func(t *testing.T) {
+	t.Run("knows no block for an unblocked subject", func(t *testing.T) {
 		if x, ok := e.ExplainBlock("c/*/two/*"); ok {
-			t.Errorf("it is explained by %+v", x)
+			t.Errorf("explanation %+v", x)
 		}
 	})
 }
 
-func TestNoTimeIsGivenForTheEndOfAnInstanceThatIsStillListed(t *testing.T) {
+func TestExplainNamesNoEndTimeForAListedInstance(t *testing.T) {
 	s := newBusy(t, 1, 0, 0).e.State()
 	in := &s.Instances[0]
 	in.State, in.Accepted, in.Retry = drover.InstanceStopping, true, s.Now.Add(8*time.Second)
@@ -99,7 +99,7 @@ func TestNoTimeIsGivenForTheEndOfAnInstanceThatIsStillListed(t *testing.T) {
 	}
 	x, ok := e.ExplainInstance(in.Name)
 	if !ok || len(x.Reasons) != 2 || x.Reasons[1].Until != 0 {
-		t.Errorf("it is explained by %+v (%v)", x, ok)
+		t.Errorf("explanation %+v (found: %v)", x, ok)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestWhere(t *testing.T) {
 			}
 		}
 	})
-	t.Run("one that has ended, or has another number, is nowhere", func(t *testing.T) {
+	t.Run("an ended or unknown attempt is nowhere", func(t *testing.T) {
 		fleet.end(t, 0)
 		other := fleet.live[1]
 		other.Number++
@@ -125,7 +125,7 @@ func TestWhere(t *testing.T) {
 	})
 }
 
-// blockedFor begins an engine whose only offering is blocked twice over.
+// blockedFor returns an engine with two blocks on its only offering.
 func blockedFor(t *testing.T, s engine.State) *engine.Engine {
 	t.Helper()
 	s.Blocks = []engine.Block{

@@ -14,8 +14,8 @@ import (
 	"drover/internal/pack"
 )
 
-// Whatever comes, in whichever order, late, twice, of what never was: the engine takes it, and what it believes adds
-// up.
+// The engine accepts any events, in any order, late, repeated or about things that never existed, and its state stays
+// consistent.
 // covers L24
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(8) {
@@ -27,7 +27,7 @@ func FuzzApply(f *testing.F) {
 }
 
 // covers D24
-func TestTheEngineTakesWhateverComes(t *testing.T) {
+func TestEngineAcceptsAnyEvents(t *testing.T) {
 	for seed := range seeds(4, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 12000)).run() })
 	}
@@ -42,7 +42,7 @@ func tape(seed uint64, n int) []byte {
 	return data
 }
 
-// stranger tells an engine things, of which some are true.
+// stranger sends an engine events, only some of them true.
 type stranger struct {
 	t       *testing.T
 	tape    []byte
@@ -50,7 +50,7 @@ type stranger struct {
 	now     drover.Time
 	pending []Effect
 	jobs    int64
-	mood    int // what goes wrong most
+	mood    int // what fails most
 }
 
 func newStranger(t *testing.T, data []byte) *stranger {
@@ -65,7 +65,7 @@ func begin(t *testing.T, s State) *Engine {
 	return e
 }
 
-// pick takes a choice among n from the tape.
+// pick reads a choice among n from the tape.
 func (s *stranger) pick(n int) int {
 	if len(s.tape) == 0 {
 		return 0
@@ -87,7 +87,7 @@ func (s *stranger) run() {
 	}
 }
 
-// wait lets time pass: mostly little, often until the engine asked to be woken, and now and then much more than that.
+// wait lets time pass: mostly little, often until the engine's next wake-up, and now and then much more.
 func (s *stranger) wait() {
 	switch n := s.pick(32); {
 	case n < 16:
@@ -112,7 +112,7 @@ func (s *stranger) wake(times int) {
 	}
 }
 
-// restart goes on from the engine's whole state, or from what is durable of it as far as that matters here.
+// restart continues from the engine's whole state, or from the durable part that matters here.
 func (s *stranger) restart() {
 	state := s.e.State()
 	data, err := json.Marshal(state)
@@ -227,7 +227,7 @@ func (s *stranger) err() *drover.Error {
 	return &drover.Error{Kind: kinds[at], Scope: scopes[s.pick(len(scopes))], Message: "no", RetryAt: s.now.Add(time.Duration(s.pick(3)-1) * time.Minute)}
 }
 
-// instance is one that there is, or any other.
+// instance returns an existing instance, or any other.
 func (s *stranger) instance() int64 {
 	if there := s.e.fleet.All(); len(there) > 0 && s.pick(8) > 0 {
 		return there[s.pick(len(there))].ID
@@ -235,7 +235,7 @@ func (s *stranger) instance() int64 {
 	return s.e.s.LastInstance + int64(s.pick(8)) - 6
 }
 
-// number is a job's that is not final, or any other.
+// number returns the number of an unfinished job, or any other.
 func (s *stranger) number() int64 {
 	if there := slices.Collect(s.e.queue.All()); len(there) > 0 && s.pick(8) > 0 {
 		return there[s.pick(len(there))].Number
@@ -243,7 +243,7 @@ func (s *stranger) number() int64 {
 	return int64(s.pick(8))
 }
 
-// attempt is one that lives, or any other.
+// attempt returns a live attempt, or any other.
 func (s *stranger) attempt() drover.AttemptID {
 	if live := s.e.Attempts(); len(live) > 0 && s.pick(5) > 0 {
 		return live[s.pick(len(live))].ID
@@ -285,7 +285,7 @@ func (s *stranger) job() Job {
 	return j
 }
 
-// body is something that is said to have happened.
+// body returns an event, true or not.
 func (s *stranger) body() Body {
 	why := drover.Reason{Code: drover.ReasonCancelled, Text: "so"}
 	switch s.pick(64) {
@@ -329,7 +329,7 @@ func (s *stranger) body() Body {
 	return s.answer()
 }
 
-// effectless is an answer to what was not asked.
+// effectless returns an answer to an effect that does not exist.
 func (s *stranger) effectless() Body {
 	effect := int64(s.pick(30))
 	switch s.pick(8) {
@@ -363,7 +363,7 @@ func (s *stranger) reports() (all []Report) {
 	return all
 }
 
-// list has instances that there are, that may be, and that nobody asked for.
+// list returns instances that exist, that may exist, and that nobody requested.
 func (s *stranger) list(effect int64, cloud string) Body {
 	ev := Listed{Effect: effect, Cloud: cloud, Began: s.now.Add(-time.Duration(s.pick(3)) * time.Second)}
 	if s.pick(6) == 0 {
@@ -388,7 +388,7 @@ func (s *stranger) list(effect int64, cloud string) Body {
 	return ev
 }
 
-// answer answers an effect, mostly as it may be, and sometimes leaves it to be answered again.
+// answer answers an effect, mostly plausibly, and sometimes keeps it to be answered again.
 func (s *stranger) answer() Body {
 	if len(s.pending) == 0 {
 		return Ticked{}

@@ -12,8 +12,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// allocated is how many bytes f allocates: what is built for each of many shows, which the time that it takes would not
-// as surely.
+// allocated returns how many bytes f allocates: unlike time, that reliably shows anything built per item.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -22,7 +21,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// pairs of jobs, the second of each to run after the first, whose priority is 0.
+// jobPairs returns pairs of jobs: the first has priority 0, the second runs after it.
 func jobPairs(n int) (jobs []engine.Job) {
 	for i := range n {
 		first, second := waitingJob(int64(1000+2*i), 1), waitingJob(int64(1001+2*i), 1)
@@ -32,7 +31,7 @@ func jobPairs(n int) (jobs []engine.Job) {
 	return jobs
 }
 
-// apart are jobs of as many groups.
+// apart returns jobs that each form a group.
 func apart(n int) (jobs []engine.Job) {
 	for i := range n {
 		j := waitingJob(int64(1000+i), 1)
@@ -43,10 +42,10 @@ func apart(n int) (jobs []engine.Job) {
 }
 
 // covers D22
-func TestStatusOfManyThatWait(t *testing.T) {
+func TestStatusOfManyWaitingJobs(t *testing.T) {
 	fleet := newBusy(t, 1, 2, 1)
 	fleet.hear(engine.Submitted{Jobs: jobPairs(5000)})
-	t.Run("those that wait for other jobs are one entry, whatever the jobs are", func(t *testing.T) {
+	t.Run("all jobs that wait for other jobs share one entry", func(t *testing.T) {
 		var said []string
 		queued := fleet.e.Status().Queued
 		for _, w := range fleet.e.Status().Waiting {
@@ -57,15 +56,15 @@ func TestStatusOfManyThatWait(t *testing.T) {
 			t.Errorf("waiting are %q", said)
 		}
 		if queued != 0 {
-			t.Errorf("%d of what is queued are in no entry", queued)
+			t.Errorf("%d queued jobs are in no entry", queued)
 		}
 	})
-	t.Run("nothing is allocated for each of them", func(t *testing.T) {
+	t.Run("allocates nothing per job", func(t *testing.T) {
 		few := newBusy(t, 1, 2, 1)
 		few.hear(engine.Submitted{Jobs: jobPairs(1)})
 		least, most := allocated(func() { few.e.Status() }), allocated(func() { fleet.e.Status() })
 		if most > least+1000 {
-			t.Errorf("10,000 jobs cost %d bytes, 2 jobs %d", most, least)
+			t.Errorf("10,000 jobs cost %d bytes, but 2 jobs %d", most, least)
 		}
 	})
 }
@@ -86,10 +85,10 @@ func refused(t *testing.T, groups int) *engine.Engine {
 	return fleet.e
 }
 
-func TestStatusTellsAtMostFiftyKindsApart(t *testing.T) {
+func TestStatusShowsAtMostFiftyKinds(t *testing.T) {
 	s := refused(t, 100).Status()
 	if len(s.Waiting) != 49 || s.Waiting[0].Reason.Text != "reason 0" {
-		t.Fatalf("%d kinds, of which the first is %+v", len(s.Waiting), s.Waiting[0])
+		t.Fatalf("%d kinds, the first is %+v", len(s.Waiting), s.Waiting[0])
 	}
 	if last := s.Waiting[48]; last.Count != 52 || last.Reason.Code != drover.ReasonOther || s.Queued != 100 {
 		t.Errorf("the last kind is %+v, and %d are queued", last, s.Queued)
@@ -97,17 +96,17 @@ func TestStatusTellsAtMostFiftyKindsApart(t *testing.T) {
 }
 
 func TestExplainAll(t *testing.T) {
-	t.Run("what there is no room for is counted", func(t *testing.T) {
+	t.Run("counts what exceeds the maximum", func(t *testing.T) {
 		e := refused(t, 10)
 		all, left := e.ExplainAll(4)
 		if len(all) != 4 || left != 6 || all[3].Reasons[0].Text != "reason 3" {
-			t.Errorf("%d are left, after %+v", left, all)
+			t.Errorf("%d left after %+v", left, all)
 		}
 		if all, left := e.ExplainAll(1000); len(all) != 10 || left != 0 {
-			t.Errorf("%d are left after %d", left, len(all))
+			t.Errorf("%d left after %d", left, len(all))
 		}
 	})
-	t.Run("jobs that wait for one job are explained together, and those that are left count one by one", func(t *testing.T) {
+	t.Run("explains jobs that wait for the same job together, and counts the rest one by one", func(t *testing.T) {
 		fleet := newBusy(t, 1, 1, 1)
 		jobs := jobPairs(3)
 		third := waitingJob(2000, 1)
@@ -115,20 +114,20 @@ func TestExplainAll(t *testing.T) {
 		fleet.hear(engine.Submitted{Jobs: append(jobs, third)})
 		all, left := fleet.e.ExplainAll(2)
 		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waits for job 1000 (job-1000) to succeed" {
-			t.Errorf("%d are left, after %+v", left, all)
+			t.Errorf("%d left after %+v", left, all)
 		}
 	})
-	t.Run("what it builds is bounded by what it returns", func(t *testing.T) {
+	t.Run("allocates only for what it returns", func(t *testing.T) {
 		few, many := booting(t, 10), booting(t, 5000)
 		least, most := allocated(func() { few.ExplainAll(10) }), allocated(func() { many.ExplainAll(10) })
 		if most > least+2000 {
-			t.Errorf("ten of 5000 groups cost %d bytes, ten of ten %d", most, least)
+			t.Errorf("ten of 5000 groups cost %d bytes, but ten of ten %d", most, least)
 		}
 	})
-	t.Run("each group is told of its own instance", func(t *testing.T) {
+	t.Run("each group is explained by its own instance", func(t *testing.T) {
 		all, left := booting(t, 300).ExplainAll(1000)
 		if len(all) != 300 || left != 0 {
-			t.Fatalf("%d are left after %d", left, len(all))
+			t.Fatalf("%d left after %d", left, len(all))
 		}
 		for i, x := range all {
 			if want := fmt.Sprintf("instances for it are starting: f-n-%d", i+1); x.Reasons[0].Text != want {
@@ -159,7 +158,7 @@ func booting(t testing.TB, groups int) *engine.Engine {
 	return e
 }
 
-// BenchmarkGlance asks for what people who watch ask for. The cost per group is to be the same, however many there are.
+// BenchmarkGlance makes the calls behind drover watch. The cost per group should not depend on their number.
 func BenchmarkGlance(b *testing.B) {
 	for _, groups := range []int{100, 1000, 10_000} {
 		e := booting(b, groups)

@@ -10,10 +10,10 @@ import (
 	"drover/internal/pack"
 )
 
-// Each of many users has money for a few of their jobs. A plan is asked for those alone, so all that it chooses is
-// rented, and it is the only one.
+// Each of many users can pay for a few of their jobs. The plan covers only those, so everything it chooses is rented,
+// and no second plan is made.
 // covers D24
-func TestMoneyOfUsersMakesNoPlanInVain(t *testing.T) {
+func TestPlansStayWithinBudgetsOfUsers(t *testing.T) {
 	const users, jobs, paid = 40, 100, 5
 	large := drover.Offering{Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: drover.Dollar}
 	large.Type = drover.InstanceType{Name: "large", Resources: drover.Resources{CPU: 10_000, Memory: 100 * drover.GiB, Disk: drover.TiB}}
@@ -49,14 +49,14 @@ func TestMoneyOfUsersMakesNoPlanInVain(t *testing.T) {
 		}
 	}
 	if rented := len(e.Instances()); plans != 1 || chosen != rented || rented != users*paid/10 {
-		t.Errorf("%d plans were made, and %d of %d instances of them rented", plans, rented, chosen)
+		t.Errorf("%d plans were made, and %d of their %d instances were rented", plans, rented, chosen)
 	}
 	if bound != users*paid {
-		t.Errorf("instances are on their way for %d jobs, and %d can be paid", bound, users*paid)
+		t.Errorf("instances are coming for %d jobs, but the budgets pay for %d", bound, users*paid)
 	}
 }
 
-// fleetOf is an engine that has nothing yet, and may rent this.
+// fleetOf returns an engine without instances that may rent these offerings.
 func fleetOf(t *testing.T, offerings ...drover.Offering) (*engine.Engine, drover.Time) {
 	t.Helper()
 	now := drover.Time(1e18)

@@ -12,20 +12,20 @@ import (
 	"drover/internal/pack"
 )
 
-// herd is a fleet at its limit: every instance is as full as the shapes of the jobs let it be, and many more jobs wait,
-// of all shapes.
+// herd is a fleet at its limit: every instance is as full as the jobs' shapes allow, and many more jobs of all shapes
+// wait.
 type herd struct {
 	t     testing.TB
 	e     *Engine
 	dice  *rand.Rand
 	now   drover.Time
 	next  int64 // job
-	lists int64 // the list call that is under way
+	lists int64 // the list call in flight
 	took  []time.Duration
-	gang  int // how many elements of the jobs that wait begin together, 0 if they are no arrays
+	gang  int // the gang size of the waiting jobs, 0 if they are not arrays
 }
 
-// size is how large a herd is.
+// size is the size of a herd.
 type size struct{ instances, jobs, shapes, gang int }
 
 func herdShape(n int) drover.Shape {
@@ -83,7 +83,7 @@ func (h *herd) job(shape drover.Shape) Job {
 	return Job{Number: h.next, Name: fmt.Sprint("job-", h.next), User: "ada", Shape: shape, Priority: 1, Attempts: 3, Timeout: 30 * time.Minute, Queued: Ranges{{First: -1, Last: -1}}}
 }
 
-// waiting is a job that waits: of two gangs, if the herd has any.
+// waiting returns a waiting job: of two gangs, if the herd has gangs.
 func (h *herd) waiting(shape drover.Shape) Job {
 	j := h.job(shape)
 	if h.gang > 0 {
@@ -93,7 +93,7 @@ func (h *herd) waiting(shape drover.Shape) Job {
 	return j
 }
 
-// fill gives the State its instances, and to each jobs that run until no shape of a few tried fits any more.
+// fill adds instances to the State, and running jobs to each until none of a few shapes fits.
 func (h *herd) fill(state *State, s size) {
 	types := herdTypes()
 	for i := range s.instances {
@@ -121,14 +121,14 @@ func (h *herd) fill(state *State, s size) {
 	}
 }
 
-// hear has the engine decide on an event, and then on the answers to what it asks for.
+// hear applies an event, and then the answers to its effects.
 func (h *herd) hear(body Body) {
 	for _, answer := range h.answers(h.decide(body)) {
 		h.hear(answer)
 	}
 }
 
-// decide takes the time of one decision.
+// decide measures the time of one decision.
 func (h *herd) decide(body Body) Decision {
 	h.now = h.now.Add(time.Millisecond)
 	began := time.Now()
@@ -161,12 +161,12 @@ func (h *herd) answers(d Decision) (all []Body) {
 	return all
 }
 
-// submit has another job wait.
+// submit adds a waiting job.
 func (h *herd) submit() {
 	h.hear(Submitted{Jobs: []Job{h.waiting(herdShape(int(h.next) % 997))}})
 }
 
-// finish ends a job that runs.
+// finish ends a running job.
 func (h *herd) finish() {
 	for {
 		in := h.e.fleet.All()[h.dice.IntN(h.e.fleet.Len())]
@@ -177,7 +177,7 @@ func (h *herd) finish() {
 	}
 }
 
-// lose has an instance vanish: its connection breaks, and two lists have it not.
+// lose makes an instance vanish: its connection breaks, and two lists lack it.
 func (h *herd) lose() {
 	in := h.e.fleet.All()[h.dice.IntN(h.e.fleet.Len())]
 	h.hear(Disconnected{Instance: in.ID, Heard: h.now, Text: "gone"})
@@ -197,9 +197,9 @@ func (h *herd) lose() {
 	}
 }
 
-// BenchmarkHerd decides on what comes to a large herd, event by event: a job that is submitted, one that ends (whose
-// output is stored, and after which another begins), an instance that is lost (whose jobs wait again, and in whose
-// place another is rented). What the solver takes is not in it: it works elsewhere.
+// BenchmarkHerd measures decisions on the events of a large herd: a job is submitted; a job ends, its output is stored
+// and another starts; an instance is lost, its jobs wait again and another instance is rented. The solver's time is
+// excluded, since it runs elsewhere.
 func BenchmarkHerd(b *testing.B) {
 	if testing.Short() {
 		b.Skip("takes a minute to set up")
@@ -233,12 +233,12 @@ func BenchmarkHerd(b *testing.B) {
 	}
 }
 
-// budgeted is what a fleet may spend an hour, and many times that in a day, as does its user.
+// budgeted returns settings that limit what the fleet and its user spend per hour and, at many times that, per day.
 func budgeted(hourly drover.Money) Settings {
 	return Settings{Budgets: []Budget{{Hard: Amounts{Hourly: hourly, Daily: 10 * hourly}}, {User: "ada", Hard: Amounts{Daily: 10 * hourly}}}}
 }
 
-// report tells how long decisions took, and how much memory is in use.
+// report reports how long decisions took and how much memory is in use.
 func (h *herd) report(b *testing.B) {
 	slices.Sort(h.took)
 	at := func(permille int) float64 {

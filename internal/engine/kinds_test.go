@@ -26,7 +26,7 @@ func TestEveryEffectHasItsKindCloudAndInstance(t *testing.T) {
 		cloud, instance := set("Cloud", "c"), set("Instance", int64(7))
 		reflect.ValueOf(&f).Elem().Field(i).Set(asked)
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); f.Kind() != tag {
-			t.Errorf("%s is of kind %q, and encoded as %q", field.Name, f.Kind(), tag)
+			t.Errorf("%s is of kind %q but encoded as %q", field.Name, f.Kind(), tag)
 		}
 		if (f.CloudName() == "c") != cloud || (f.InstanceID() == 7) != instance {
 			t.Errorf("%s is for cloud %q and instance %d", field.Name, f.CloudName(), f.InstanceID())
@@ -47,10 +47,10 @@ func TestEveryAnswerNamesItsEffect(t *testing.T) {
 		}
 		effect, failed := Answer(body)
 		if fails := v.FieldByName("Err").IsValid(); effect != want || (failed != nil && failed.Kind == drover.KindQuota) != fails {
-			t.Errorf("%s answers effect %d, which failed with %v", kind, effect, failed)
+			t.Errorf("%s answers effect %d with error %v", kind, effect, failed)
 		}
 		if (Event{Body: body}).Kind() != kind {
-			t.Errorf("%T is of kind %q, and encoded as %q", body, Event{Body: body}.Kind(), kind)
+			t.Errorf("%T is of kind %q but encoded as %q", body, Event{Body: body}.Kind(), kind)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// TestAnEmptyStoreAdoptsAPoolOf300 starts an engine that knows nothing in a fleet of 300 instances of a pool in three
-// zones. Its clouds' lists and the instances answer, and an hour passes. Nothing may be created or destroyed.
+// TestAnEmptyStoreAdoptsAPoolOf300 starts an engine with an empty store in a fleet with a pool of 300 instances in
+// three zones. Its cloud lists them, they answer, and an hour passes. Nothing may be created or destroyed.
 // covers P8
 func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	const count = 300
@@ -22,7 +22,7 @@ func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	}
 }
 
-// adoptPool has an engine adopt a pool of a given size, with so many more that are stopped, and rest for an hour.
+// adoptPool makes an engine adopt a pool of a given size, plus stopped instances, and rest for an hour.
 func adoptPool(t *testing.T, count, stopped int) (*engine.Engine, engine.Settings) {
 	t.Helper()
 	zones := []string{"a", "b", "c"}

@@ -10,8 +10,7 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// BenchmarkPoolAtRest decides on an event that concerns nobody, in a fleet of so many instances that a pool owns, or
-// that nobody does.
+// BenchmarkPoolAtRest decides on an event that changes nothing, in a fleet whose instances belong to a pool or to none.
 func BenchmarkPoolAtRest(b *testing.B) {
 	for _, n := range []int{0, 300} {
 		b.Run(fmt.Sprintf("pool=%d", n), func(b *testing.B) {
@@ -38,7 +37,7 @@ func BenchmarkPoolAtRest(b *testing.B) {
 			for b.Loop() {
 				now++
 				if d := e.Apply(engine.Event{At: now, Body: engine.Ticked{}}); len(d.Writes)+len(d.Effects) > 0 {
-					b.Fatal("something is done at rest")
+					b.Fatal("a fleet at rest does something")
 				}
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// pool reads "NAME size=3 zones=a,b types=small template=t2 max-surge=1 jobs login=none": a pool as it is configured
-// from now on. One of a name that there is takes its place; "NAME gone" takes it out.
+// pool reads "NAME size=3 zones=a,b types=small template=t2 max-surge=1 jobs login=none": the pool's configuration from
+// now on. It replaces a pool of the same name; "NAME gone" removes the pool.
 func (p *player) pool(args []string) {
 	s := pool.Spec{
 		Name: args[0], Clouds: []string{"c"}, Market: drover.OnDemand, Spread: drover.SpreadBalanced, Login: drover.LoginSSH,
@@ -70,7 +70,7 @@ func (p *player) pool(args []string) {
 	p.settings.Pools = all
 }
 
-// pools prints what there is of each.
+// pools prints the state of each pool.
 func (p *player) pools() {
 	for _, one := range p.e.Pools() {
 		zones := []string{}
@@ -87,7 +87,7 @@ func (p *player) pools() {
 	}
 }
 
-// known returns how a list shows a known instance of a pool.
+// known completes a sighting of a pool's known instance.
 func (p *player) known(s *engine.Sighting) {
 	for _, in := range p.e.Instances() {
 		if in.Name == s.Name && in.Pool != "" {
@@ -96,7 +96,7 @@ func (p *player) known(s *engine.Sighting) {
 	}
 }
 
-// inPool says for which pool, and where, an instance is created.
+// inPool describes the pool and zone an instance is created for.
 func inPool(c engine.Create) string {
 	if c.Pool == "" {
 		return ""
@@ -108,8 +108,8 @@ func inPool(c engine.Create) string {
 	return fmt.Sprintf(" in %s for %s%s", c.Candidates[0].Zone, c.Pool, name)
 }
 
-// group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody
-// waits for the answer.
+// group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; with "late", nobody
+// waits for the answer any more.
 func (p *player) group(args []string) engine.GroupAsked {
 	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler deleted it"}}
 	for _, arg := range args[2:] {

@@ -9,8 +9,8 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// A price that moves every five minutes for forty days, as no instance's does for long.
-func TestAnInstanceKeepsFewPricesHoweverOftenTheyMove(t *testing.T) {
+// The price changes every five minutes for forty days, more often than any real one.
+func TestInstanceKeepsFewRatesDespiteManyPriceChanges(t *testing.T) {
 	h := newHerd(t, size{instances: 1, jobs: 1, shapes: 1}, Settings{})
 	in := h.e.fleet.All()[0]
 	h.e.s.Settings.Clouds[0].OffersInterval, h.e.clouds[0].NextOffer = 5*time.Minute, h.now
@@ -37,7 +37,7 @@ func TestAnInstanceKeepsFewPricesHoweverOftenTheyMove(t *testing.T) {
 		t.Fatalf("the price moved only %d times", len(paid))
 	}
 	if n := len(in.Rates); n > 150 {
-		t.Errorf("it has %d rates after %d", n, len(paid))
+		t.Errorf("the instance has %d rates after %d", n, len(paid))
 	}
 	cost := func(from drover.Time) (sum drover.Money) {
 		for i, s := range paid {
@@ -52,12 +52,12 @@ func TestAnInstanceKeepsFewPricesHoweverOftenTheyMove(t *testing.T) {
 		return sum
 	}
 	if got, want := h.e.accrued(in), cost(in.Created); got != want {
-		t.Errorf("it cost %d, and %d was paid", got, want)
+		t.Errorf("the instance cost %d, but %d was paid", got, want)
 	}
 	for _, day := range budget.Begins(h.now) {
-		// Cut where a window begins, a stretch is cut to nano-dollars twice.
+		// A rate that spans the start of a window is rounded down to nano-dollars twice.
 		if got, want := in.Tariff().Cost(in.Created, day, h.now), cost(day); got < want || got > want+1 {
-			t.Errorf("from %v on it cost %d, and %d was paid", day, got, want)
+			t.Errorf("from %v on the instance cost %d, but %d was paid", day, got, want)
 		}
 	}
 }

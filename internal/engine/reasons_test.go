@@ -14,14 +14,14 @@ import (
 	"drover"
 )
 
-// reasons is what scenarios have said, by code: each text with its figures made alike; and what of that lacks
-// something.
+// reasons collects the reasons that occur in scenarios, by code and with figures replaced, and which of them are
+// incomplete.
 type reasons struct {
 	said    map[string]map[string]bool
 	lacking map[string]bool
 }
 
-// hear takes in the reasons of whatever a decision, a state or an explanation holds.
+// hear collects the reasons in a decision, a state or an explanation.
 func (r *reasons) hear(t *testing.T, all ...any) {
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *reasons) find(v any) {
 		}
 	case map[string]any:
 		code, isReason := v["code"].(string)
-		if text, ok := v["text"].(string); ok && isReason && code != "" { // without a code it is none
+		if text, ok := v["text"].(string); ok && isReason && code != "" { // without a code it is no reason
 			if r.said[code] == nil {
 				r.said[code] = map[string]bool{}
 			}
@@ -56,10 +56,10 @@ func (r *reasons) find(v any) {
 
 var figures = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?`)
 
-// alike is a text without its figures.
+// alike replaces the figures in a text.
 func alike(text string) string { return figures.ReplaceAllString(text, "#") }
 
-// askAll has a player explain all that there is, and takes in what is said.
+// askAll makes a player explain everything, and collects the reasons.
 func (r *reasons) askAll(p *player) {
 	if r == nil {
 		return
@@ -86,7 +86,7 @@ func (r *reasons) askAll(p *player) {
 	}
 }
 
-// check notes what reasons do not say that they should.
+// check records what reasons lack.
 func (r *reasons) check(subject string, all ...drover.Reason) {
 	for _, why := range all {
 		if lacks := lacksOf(why); lacks != "" {
@@ -95,7 +95,7 @@ func (r *reasons) check(subject string, all ...drover.Reason) {
 	}
 }
 
-// lacksOf is what a reason does not say that it should, empty if nothing.
+// lacksOf returns what a reason lacks, or nothing.
 func lacksOf(why drover.Reason) string {
 	switch {
 	case why.Code == "":
@@ -108,13 +108,13 @@ func lacksOf(why drover.Reason) string {
 	return ""
 }
 
-// timeless is the codes of what does not begin, and why not.
+// timeless are the codes of reasons without a start, and why they have none.
 var timeless = map[string]string{
-	drover.ReasonOffered: "that it may be rented is so while nothing keeps it from that",
-	drover.ReasonRest:    "that nothing waits is so while nothing does",
+	drover.ReasonOffered: "it holds while nothing prevents renting",
+	drover.ReasonRest:    "it holds while nothing waits",
 }
 
-// documented reads the tables of docs/reasons.md: their codes, and of which of them it is not said what changes it.
+// documented reads the tables of docs/reasons.md: their codes, and the codes without a remedy.
 func documented(t *testing.T) (codes map[string]bool, stuck []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/reasons.md")
@@ -151,11 +151,11 @@ func TestEveryReasonOccurs(t *testing.T) {
 	}
 	said := heard.said
 	documented, stuck := documented(t)
-	t.Run("every code in docs/reasons.md is met in a scenario, and no other", func(t *testing.T) {
+	t.Run("scenarios produce exactly the codes in docs/reasons.md", func(t *testing.T) {
 		met, listed := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(documented))
 		for _, code := range listed {
-			if said[code] == nil && code != drover.ReasonDiskFull { // which is the controller's word, not the engine's
-				t.Errorf("no scenario meets %s", code)
+			if said[code] == nil && code != drover.ReasonDiskFull { // which the controller reports, not the engine
+				t.Errorf("no scenario produces %s", code)
 			}
 		}
 		for _, code := range met {
@@ -164,12 +164,12 @@ func TestEveryReasonOccurs(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of each it is said what changes it", func(t *testing.T) {
+	t.Run("every code has a remedy", func(t *testing.T) {
 		for _, code := range stuck {
 			t.Errorf("docs/reasons.md does not say what changes %s", code)
 		}
 	})
-	t.Run("each names its cause, and since when it holds", func(t *testing.T) {
+	t.Run("every reason has a cause and a start", func(t *testing.T) {
 		for _, what := range slices.Sorted(maps.Keys(heard.lacking)) {
 			t.Error(what)
 		}

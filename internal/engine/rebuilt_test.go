@@ -13,11 +13,11 @@ import (
 	"drover/internal/engine"
 )
 
-// closely is how many events of a scenario are decided by three engines each. Of the rest it is one in ten, unless the
-// tests may take minutes; in short mode it is one in ten of all.
+// closely is how many events of a scenario are all decided by three engines. After them it is one event in ten, unless
+// the tests may take minutes; in short mode it is one in ten throughout.
 const closely = 10
 
-// checked reports whether the event that comes is decided by three engines.
+// checked reports whether three engines decide the next event.
 func (p *player) checked() bool {
 	p.events++
 	return takesMinutes() || p.events <= closely && !testing.Short() || p.events%10 == 0
@@ -25,9 +25,9 @@ func (p *player) checked() bool {
 
 func takesMinutes() bool { return flag.Lookup("long").Value.String() == "true" }
 
-// decide applies an event to the engine, and to one that is made anew of its State just then: they must decide alike,
-// byte for byte, and come to the same State. So whatever influences a later decision is in the State, and a controller
-// that begins anew goes on as if it had not.
+// decide applies an event to the engine and to one just rebuilt from its State: their decisions must be equal, byte for
+// byte, and so must their States. So everything that influences a later decision is in the State, and a restarted
+// controller continues as if it had not been restarted.
 func (p *player) decide(ev engine.Event) engine.Decision {
 	p.t.Helper()
 	if !p.checked() {
@@ -40,19 +40,19 @@ func (p *player) decide(ev engine.Event) engine.Decision {
 	}
 	d, again := p.e.Apply(ev), rebuilt.Apply(ev)
 	if kept, anew := encoded(p, d), encoded(p, again); kept != anew {
-		p.t.Fatalf("%s\nan engine that is made anew before %s decides something else (-kept +anew):\n%s", p.out.String(), encoded(p, ev), gocmp.Diff(kept, anew))
+		p.t.Fatalf("%s\nan engine rebuilt before %s decides differently (-kept +rebuilt):\n%s", p.out.String(), encoded(p, ev), gocmp.Diff(kept, anew))
 	}
 	if encoded(p, p.e.State()) != encoded(p, rebuilt.State()) {
 		if diff := gocmp.Diff(p.e.State(), rebuilt.State(), cmpopts.EquateEmpty()); diff != "" {
-			p.t.Fatalf("%s\nan engine that is made anew before %s comes to another state (-kept +anew):\n%s", p.out.String(), encoded(p, ev), diff)
+			p.t.Fatalf("%s\nan engine rebuilt before %s reaches another state (-kept +rebuilt):\n%s", p.out.String(), encoded(p, ev), diff)
 		}
 	}
 	p.reworded(before, ev, d)
 	return d
 }
 
-// reworded wants the same decision of an engine that is made of the State before with other words in every verdict, and
-// with other words, codes and times in every reason: none depends on them.
+// reworded expects the same decision from an engine rebuilt from the previous State with other words in every verdict,
+// and other words, codes and times in every reason: no decision depends on them.
 func (p *player) reworded(before string, ev engine.Event, d engine.Decision) {
 	p.t.Helper()
 	state := decoded(p, before)
@@ -64,14 +64,14 @@ func (p *player) reworded(before string, ev engine.Event, d engine.Decision) {
 	again := other.Apply(ev)
 	was, is := reword(p.t, d), reword(p.t, again)
 	if encoded(p, was) == encoded(p, is) {
-		return // which is told sooner than a difference
+		return // faster than computing a diff
 	}
 	if diff := gocmp.Diff(was, is, cmpopts.EquateEmpty()); diff != "" {
-		p.t.Fatalf("%s\nan engine whose reasons are in other words decides something else before %s (-kept +reworded):\n%s", p.out.String(), encoded(p, ev), diff)
+		p.t.Fatalf("%s\nan engine with reworded reasons decides differently on %s (-kept +reworded):\n%s", p.out.String(), encoded(p, ev), diff)
 	}
 }
 
-// reword is a copy of a value with all that people are told in other words.
+// reword returns a copy of a value with all text for people replaced.
 func reword[T any](t *testing.T, v T) (other T) {
 	t.Helper()
 	text, err := json.Marshal(v)

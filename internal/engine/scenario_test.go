@@ -22,13 +22,12 @@ import (
 	"drover/internal/simtest"
 )
 
-var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
+var update = flag.Bool("update", false, "write the engine's decisions into the scenarios")
 
-// Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line
-// that begins with
-// # is for the reader. "wait" prints why what waits waits, "explain" what ExplainSubject and, of "all", ExplainAll say, "spent" what the fleet
-// has cost, "prices" what is offered and what bars it; "moves" has a price move, "budget" is one, and "budgets" prints
-// how much of each is used. A second cloud is called d: its answers name it.
+// Each file in testdata is a scenario: lines with events, each followed by the engine's decision, indented. Lines that
+// begin with a hash are comments. "wait" prints why jobs wait, "explain" the result of ExplainSubject or, with "all",
+// of ExplainAll, "spent" the fleet's cost, "prices" the offerings and what blocks them; "moves" changes a price,
+// "budget" sets a budget, and "budgets" prints the use of each. The second cloud is d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -49,7 +48,7 @@ func TestScenarios(t *testing.T) {
 				return
 			}
 			if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("the engine decides otherwise (-want +got):\n%s", diff)
+				t.Errorf("the engine decides differently (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -64,12 +63,12 @@ type player struct {
 	now       drover.Time
 	settings  engine.Settings
 	offerings []drover.Offering
-	pending   map[string]int64 // effects not answered, by what they are about
+	pending   map[string]int64 // unanswered effects, by name
 	problem   drover.Problem
 	jobs      map[int64]engine.Job // as they were submitted
 	lastList  drover.Time
 	out       strings.Builder
-	said      *reasons // nil if nobody hears it
+	said      *reasons // nil unless reasons are collected
 	events    int
 }
 
@@ -77,7 +76,7 @@ func play(t *testing.T, script string) string {
 	return playTo(t, script, nil)
 }
 
-// playTo plays a scenario to somebody who hears what is said, if anybody does.
+// playTo plays a scenario and collects its reasons in said, unless that is nil.
 func playTo(t *testing.T, script string, said *reasons) string {
 	p := &player{t: t, said: said, disk: simtest.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute, Billing: drover.Billing{Least: time.Minute}}},
@@ -87,7 +86,7 @@ func playTo(t *testing.T, script string, said *reasons) string {
 		},
 	}}
 	if testing.Short() {
-		p.events = len(script) % 10 // so that of different scenarios it is different events that are checked
+		p.events = len(script) % 10 // so that scenarios differ in which events are checked
 	}
 	p.restart()
 	for _, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -184,7 +183,7 @@ func (p *player) line(verb string, args []string) {
 	}
 }
 
-// body is the event that a line tells of.
+// body returns the event that a line describes.
 func (p *player) body(verb string, args []string) engine.Body {
 	failed := func(at int) *drover.Error {
 		err := &drover.Error{Kind: drover.ErrorKind(args[at]), Message: strings.ReplaceAll(args[at], "_", " ")}
@@ -263,7 +262,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return p.connected(p.number(args[0]), args[1:])
 	case "noticed":
 		return engine.Noticed{Instance: p.number(args[0]), Notice: drover.Notice{Cause: "spot interruption"}}
-	case "health": // of an instance, whose check fails if there are words; "others" if that of another passes meanwhile
+	case "health": // its check fails if a text follows; with "others", another instance's has passed meanwhile
 		b := engine.HealthChecked{Instance: p.number(args[0]), Others: slices.Contains(args, "others")}
 		b.Text = strings.Join(slices.DeleteFunc(slices.Clone(args[1:]), func(word string) bool { return word == "others" }), " ")
 		return b
@@ -296,8 +295,8 @@ func (p *player) body(verb string, args []string) engine.Body {
 	return nil
 }
 
-// described is a cloud's word on an instance: that it has it, or that it is "gone", "ended=1m" ago if it knows, or
-// "failed".
+// described is a cloud's answer about an instance: it exists, or it is "gone", since "ended=1m" ago if the cloud knows;
+// or the call "failed".
 func (p *player) described(args []string) engine.Body {
 	ev := engine.Described{Effect: p.effect("describe " + args[0]), Instance: p.number(args[0]), Began: p.now, Gone: slices.Contains(args, "gone")}
 	if ago := pairs(args)["ended"]; ago != "" {
@@ -309,7 +308,7 @@ func (p *player) described(args []string) engine.Body {
 	return ev
 }
 
-// about is what an effect about a cloud is called.
+// about names an effect that concerns a cloud.
 func about(what, cloud string) string {
 	if cloud == "c" {
 		return what
@@ -317,7 +316,7 @@ func about(what, cloud string) string {
 	return what + " " + cloud
 }
 
-// catalogue answers with those of the offerings that are the named cloud's.
+// catalogue answers with the named cloud's offerings.
 func (p *player) catalogue(args []string) {
 	cloud, past := "c", p.past(args)
 	if len(args) > 0 && past == nil {
@@ -332,7 +331,7 @@ func (p *player) catalogue(args []string) {
 	p.apply(engine.Offered{Effect: p.effect(about("offers", cloud)), Cloud: cloud, Offerings: own, Past: past})
 }
 
-// explain prints what explains a subject, or everything.
+// explain prints the explanations of a subject, or of everything.
 func (p *player) explain(subject string) {
 	all, _ := p.e.ExplainSubject(subject, 100)
 	if subject == "all" {
@@ -350,7 +349,7 @@ func (p *player) explain(subject string) {
 	}
 }
 
-// ago is an instant as seen from now.
+// ago formats a time relative to now.
 func (p *player) ago(t drover.Time) string {
 	if t == 0 {
 		return "?"
@@ -358,9 +357,8 @@ func (p *player) ago(t drover.Time) string {
 	return fmt.Sprintf("%+v", t.Sub(p.now).Round(time.Second))
 }
 
-// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold"
-// bears that tag, and "+1=stopped,reclaimed" or "+1=no-capacity" is what else a cloud may say of it. A list of another
-// cloud begins with its name.
+// listed is a list: "+1" is new, "-1" is missing, and "+name" was not requested by the engine. "+1=hold" has that tag;
+// "+1=stopped,reclaimed" and "+1=no-capacity" are other states. The second cloud's list begins with its name.
 func (p *player) listed(args []string) engine.Body {
 	cloud := "c"
 	if len(args) > 0 && args[0] == "d" {
@@ -388,9 +386,9 @@ func (p *player) listed(args []string) engine.Body {
 }
 
 // offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price"
-// of another cloud; "~name" is spot. jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2
-// timeout=1h". reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code. after
-// lets time pass, waking the engine whenever it asked for that.
+// of the second cloud; "~name" is spot. jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2
+// timeout=1h". reports reads "1.0/1" for a running attempt and "1.0/1=0" for one that ended with code 0. after lets
+// time pass, waking the engine when it wants.
 func (p *player) after(text string) {
 	until := p.now.Add(p.duration(text))
 	for {
@@ -401,7 +399,7 @@ func (p *player) after(text string) {
 		p.now = max(p.now, wake)
 		p.apply(engine.Ticked{})
 		if next := p.e.State().Wake; next != 0 && next <= p.now {
-			p.t.Fatalf("asks to be woken at %v again, and it is %v", next, p.now)
+			p.t.Fatalf("the engine wants to be woken at %v again, but it is %v", next, p.now)
 		}
 	}
 	p.now = until
@@ -413,7 +411,7 @@ func (p *player) apply(body engine.Body) {
 	if p.said == nil {
 		d = p.decide(ev)
 	} else {
-		d = p.e.Apply(ev) // what it decides is checked where nobody hears what it says
+		d = p.e.Apply(ev) // decisions are checked when reasons are not collected
 	}
 	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
 		p.t.Fatal(err)
@@ -441,7 +439,7 @@ func (p *player) apply(body engine.Body) {
 	}
 }
 
-// effects prints an effect and remembers it, to be answered.
+// effects prints an effect and remembers it for its answer.
 func (p *player) effects(f engine.Effect) {
 	switch {
 	case f.ListOfferings != nil:
@@ -500,7 +498,7 @@ func (p *player) effects(f engine.Effect) {
 		p.pending["solve"], p.problem = f.ID, *f.Solve
 		for _, d := range f.Solve.Demands {
 			expected := ""
-			if d.Time > 0 && d.Time != time.Hour { // which is said of what nothing is known of
+			if d.Time > 0 && d.Time != time.Hour { // an hour is assumed when nothing is known
 				expected = fmt.Sprint(", expected to take ", d.Time)
 			}
 			p.print("solve %d × %v vCPUs%s, room for %d", d.Count, d.Shape.Need.CPU, expected, f.Solve.Room)
@@ -516,7 +514,7 @@ func (p *player) asked(what string, id int64) {
 func (p *player) effect(what string) int64 {
 	id, ok := p.pending[what]
 	if !ok {
-		p.t.Fatalf("%s\nnothing was asked that %q answers; only %v", p.out.String(), what, slices.Sorted(maps.Keys(p.pending)))
+		p.t.Fatalf("%s\nno effect %q to answer; only %v", p.out.String(), what, slices.Sorted(maps.Keys(p.pending)))
 	}
 	delete(p.pending, what)
 	return id

@@ -12,7 +12,7 @@ import (
 	"drover/internal/engine"
 )
 
-// How the words of a scenario are read.
+// Parsing of the lines of a scenario.
 
 func (p *player) set(args []string) {
 	life := &p.settings.Lifecycle
@@ -146,7 +146,7 @@ func (p *player) offers(args []string) {
 		o := drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: zone, Market: market, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}}
-		if len(parts) > 4 { // a GiB of its volume costs that
+		if len(parts) > 4 { // the price of a GiB of its volume
 			o.DiskPrice, _ = drover.ParseMoney(parts[4])
 			o.Type.Resources.Disk = 0
 		}
@@ -157,8 +157,8 @@ func (p *player) offers(args []string) {
 	})
 }
 
-// budget reads "user=NAME label=NAME:VALUE hourly=1 daily=2 monthly=3 soft-daily=1 stop"; one of a scope that there is
-// takes its place.
+// budget reads "user=NAME label=NAME:VALUE hourly=1 daily=2 monthly=3 soft-daily=1 stop". It replaces a budget of the
+// same scope.
 func (p *player) budget(args []string) {
 	var b engine.Budget
 	limits := map[string]*drover.Money{
@@ -278,8 +278,7 @@ func (p *player) submitted(args []string) engine.Job {
 	return j
 }
 
-// connected is a connection of an instance whose runner has a "notice", or says that it is "ailing", beside the
-// attempts that it has.
+// connected connects an instance whose runner reports its attempts and perhaps a "notice", or that it is "ailing".
 func (p *player) connected(id int64, args []string) engine.Connected {
 	ev := engine.Connected{Effect: p.effect(fmt.Sprint("connect ", id)), Instance: id, HostKey: fmt.Sprint("key-", id)}
 	for _, a := range args {
@@ -295,7 +294,7 @@ func (p *player) connected(id int64, args []string) engine.Connected {
 	return ev
 }
 
-// sees gives a sighting what a list says of it.
+// sees applies a list's words to a sighting.
 func (p *player) sees(s *engine.Sighting, said string) {
 	for _, word := range strings.Split(said, ",") {
 		switch word {
@@ -337,7 +336,7 @@ func (p *player) sees(s *engine.Sighting, said string) {
 	}
 }
 
-// given is what an attempt is given beside what its job says.
+// given describes what an attempt gets that its job does not specify.
 func (p *player) given(s engine.Start) (text string) {
 	if s.Interrupted != 0 {
 		text += fmt.Sprintf(", which was interrupted at %s", p.ago(s.Interrupted))
@@ -348,7 +347,7 @@ func (p *player) given(s engine.Start) (text string) {
 	return text
 }
 
-// life is the life of a job that a wish is meant for: the present one, unless "life=0" says otherwise.
+// life returns the retry of a job that a request is for: the current one, unless "life=0" names another.
 func (p *player) life(job int64, args []string) int64 {
 	if text, ok := pairs(args)["life"]; ok {
 		return p.number(text)
@@ -378,8 +377,8 @@ func (p *player) exit(args []string) drover.Exit {
 	return x
 }
 
-// reports reads "1.0/1", or "1.0/1=0" of an attempt that has ended, with a ! behind where there is no proof, and a ?
-// where another store gave it.
+// reports reads "1.0/1", or "1.0/1=0" for an attempt that has ended; a trailing ! means no proof, a ? another store's
+// proof.
 func (p *player) reports(args []string) (reports []engine.Report) {
 	for _, a := range args {
 		a, proof := strings.TrimRight(a, "!?"), map[byte]engine.Proof{'!': engine.ProofMissing, '?': engine.ProofForeign}[a[len(a)-1]]

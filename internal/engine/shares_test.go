@@ -10,11 +10,11 @@ import (
 	"drover/internal/engine"
 )
 
-// sharers is a fleet of one instance that is full, of which users with weights have shares.
+// sharers is a fleet with one full instance, shared by users with weights.
 type sharers struct {
 	e    *engine.Engine
 	now  drover.Time
-	live []drover.AttemptID // in the order in which they began
+	live []drover.AttemptID // in the order of their starts
 	cpu  map[int64]drover.MilliCPU
 	user map[int64]string
 }
@@ -73,7 +73,7 @@ func (f *sharers) submit(number int64, user string, cpu drover.MilliCPU, element
 	f.hear(engine.Submitted{Jobs: []engine.Job{j}})
 }
 
-// ends has one of what runs end.
+// ends ends a running attempt.
 func (f *sharers) ends(at int) {
 	id := f.live[at]
 	f.live = append(f.live[:at:at], f.live[at+1:]...)
@@ -90,7 +90,7 @@ func (f *sharers) uses(user string) (sum drover.MilliCPU) {
 }
 
 // covers D18
-func TestShareOfEachIsByItsWeight(t *testing.T) {
+func TestSharesFollowWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.IntRange(1, 5).Draw(t, "weight of a"), rapid.IntRange(1, 5).Draw(t, "weight of b")
 		f := newSharers(t, drover.Shares{By: drover.ShareByUser, Weights: map[string]int{"a": a, "b": b}})
@@ -102,8 +102,8 @@ func TestShareOfEachIsByItsWeight(t *testing.T) {
 				t.Fatalf("%d of 8 vCPUs work", len(f.live))
 			}
 		}
-		// Once as many have ended as make up for what began before, each step leads to the shares or stays there:
-		// nobody is ahead by more than a job.
+		// Once the earlier starts are compensated for, each step approaches the shares or keeps them: nobody is ahead
+		// by more than one job.
 		for range 16 {
 			most := 0
 			if f.uses("a")*drover.MilliCPU(b) < f.uses("b")*drover.MilliCPU(a) {
@@ -118,13 +118,13 @@ func TestShareOfEachIsByItsWeight(t *testing.T) {
 		}
 		ahead := f.uses("a")*drover.MilliCPU(b) - f.uses("b")*drover.MilliCPU(a)
 		if slack := drover.MilliCPU(1000 * (a + b)); ahead > slack || -ahead > slack {
-			t.Fatalf("a uses %v with weight %d, b %v with weight %d", f.uses("a"), a, f.uses("b"), b)
+			t.Fatalf("a uses %v with weight %d, b uses %v with weight %d", f.uses("a"), a, f.uses("b"), b)
 		}
 	})
 }
 
 // covers D18
-func TestNobodyWithAShareWaitsForEver(t *testing.T) {
+func TestNobodyWithAShareWaitsForever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newSharers(t, drover.Shares{By: drover.ShareByUser, Weights: map[string]int{"a": rapid.IntRange(1, 9).Draw(t, "weight of a")}})
 		number := int64(0)
@@ -132,7 +132,7 @@ func TestNobodyWithAShareWaitsForEver(t *testing.T) {
 			number++
 			f.submit(number, user, cpu, n)
 		}
-		submit("large", 1000, 1) // which does not end, so that its user is not always the one who uses least
+		submit("large", 1000, 1) // never ends, so its user is not always the one who uses least
 		for i := range rapid.IntRange(1, 4).Draw(t, "users with small jobs") {
 			for range 3 {
 				submit(string(rune('a'+i)), drover.MilliCPU(500*rapid.IntRange(1, 6).Draw(t, "vCPUs")), 1000)
@@ -148,7 +148,7 @@ func TestNobodyWithAShareWaitsForEver(t *testing.T) {
 			}
 			if steps == 400 {
 				x, _ := f.e.Explain(large)
-				t.Fatalf("it waits although %d have ended: %v", steps, x.Reasons)
+				t.Fatalf("the large job still waits after %d ends: %v", steps, x.Reasons)
 			}
 			f.ends(rapid.IntRange(1, len(f.live)-1).Draw(t, "which ends"))
 		}

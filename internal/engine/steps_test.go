@@ -15,11 +15,11 @@ import (
 )
 
 // The work of a decision is measured in steps: how many of the engine's statements it executes. The toolchain counts
-// them for a whole process, as it does for coverage, so the tests are built for that once and run twice for each
-// figure: up to before what is measured, and with it.
+// them for a whole process, as for coverage, so the tests are built once with counters and run twice for each figure:
+// without the measured decisions, and with them.
 
 // herdRun is one run of such a process.
-var herdRun = flag.String("herd", "", "what a herd goes through for its steps to be counted: INSTANCES JOBS SHAPES GANG FEATURES EVENT TIMES")
+var herdRun = flag.String("herd", "", "the herd and events whose steps are counted: INSTANCES JOBS SHAPES GANG FEATURES EVENT TIMES")
 
 // features are settings under which herds are measured.
 var features = map[string]Settings{
@@ -30,7 +30,7 @@ var features = map[string]Settings{
 	"all":     everyFeature(),
 }
 
-// everyFeature is settings with all that decisions may have to look at.
+// everyFeature returns settings with everything that decisions may have to consider.
 func everyFeature() Settings {
 	s := budgeted(1e6 * drover.Dollar)
 	s.Mix.OnDemand = drover.Part{Percent: 20}
@@ -58,7 +58,7 @@ var events = map[string]func(*herd){
 
 func TestHerdsGoThrough(t *testing.T) {
 	if *herdRun == "" {
-		t.Skip("is run for its steps to be counted")
+		t.Skip("runs only in a process whose steps are counted")
 	}
 	var s size
 	var with, event string
@@ -66,7 +66,7 @@ func TestHerdsGoThrough(t *testing.T) {
 	if _, err := fmt.Sscan(*herdRun, &s.instances, &s.jobs, &s.shapes, &s.gang, &with, &event, &times); err != nil {
 		t.Fatal(err)
 	}
-	if times < 0 { // without even a herd
+	if times < 0 { // not even a herd
 		return
 	}
 	h := newHerd(t, s, features[with])
@@ -82,7 +82,7 @@ func TestHerdsGoThrough(t *testing.T) {
 	fmt.Println("decisions", len(h.took))
 }
 
-// counter is the tests of this package, built to count statements.
+// counter is this package's test program, built to count statements.
 type counter struct {
 	t       *testing.T
 	program string
@@ -97,8 +97,8 @@ func newCounter(t *testing.T) counter {
 	return c
 }
 
-// count is how many statements a herd takes that goes through something, and how many decisions that is after the
-// first.
+// count returns how many statements a herd executes, and how many decisions it makes after the first ones, when an
+// event occurs this many times.
 func (c counter) count(s size, with, event string, times int) (steps, decisions int) {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -128,7 +128,7 @@ func (c counter) count(s size, with, event string, times int) (steps, decisions 
 	return steps, decisions
 }
 
-// aDecision is how many steps a decision takes on what comes to a herd.
+// aDecision returns the steps of one of a herd's decisions on an event.
 func (c counter) aDecision(s size, with, event string) int {
 	c.t.Helper()
 	times := 40
@@ -142,10 +142,10 @@ func (c counter) aDecision(s size, with, event string) int {
 	return steps
 }
 
-// long has the tests take their time, as make simtest does.
+// long lets the tests take minutes, as make simtest does.
 var long = flag.Bool("long", false, "take minutes")
 
-// seeds is how many runs of luck a test tries: few, or all of them if it may take its time.
+// seeds returns how many seeds a test tries: few, or all if it may take minutes.
 func seeds(few, all uint64) uint64 {
 	if *long {
 		return all
@@ -172,29 +172,29 @@ func TestStepsOfDecisions(t *testing.T) {
 				for what, s := range larger {
 					s.gang = gang
 					if many := count.aDecision(s, with, event); many > 2*few {
-						t.Errorf("with %s, features %s and gangs of %d, a decision on what comes of a job that is %s takes %d steps, and %d before", what, with, gang, event, many, few)
+						t.Errorf("with %s, features %s and gangs of %d, a decision on the event %s takes %d steps, but %d in the small herd", what, with, gang, event, many, few)
 					}
 				}
 			}
 		}
 	}
 
-	// Hours end while jobs run that end in time and jobs that do not. Of ten times as many ten times as many come to
-	// their time, which is looked at.
-	for _, with := range []string{"budgets", "poor"} { // limits that are far away, and limits that are passed
+	// Hours end while jobs run, some past their expected end. Ten times the instances have ten times the jobs that
+	// reach theirs, and each is examined.
+	for _, with := range []string{"budgets", "poor"} { // distant limits and exceeded ones
 		few, many := count.aDecision(small, with, "hours"), count.aDecision(larger["ten times the instances"], with, "hours")
 		if many > 7*few {
-			t.Errorf("with %s and ten times the instances, a decision when an hour ends takes %d steps, and %d before", with, many, few)
+			t.Errorf("with %s and ten times the instances, a decision when an hour ends takes %d steps, but %d in the small herd", with, many, few)
 		}
 	}
 
-	// Of many gangs no budget can pay any: each is looked at once, and not once for each of the others.
+	// No budget can pay for any of many gangs: each is examined once, not once per other gang.
 	each := func(gangs int) int {
 		none, _ := count.count(size{}, "poorest", "nothing", -1)
 		all, _ := count.count(size{jobs: gangs, shapes: gangs, gang: 12}, "poorest", "nothing", 0)
 		return (all - none) / gangs
 	}
 	if few, many := each(40), each(400); many > 2*few {
-		t.Errorf("each of 400 gangs that cannot be paid takes %d steps, and of 40 %d", many, few)
+		t.Errorf("each of 400 unaffordable gangs takes %d steps, but each of 40 takes %d", many, few)
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// poor is a herd that begins with nothing, has little money, and waits for what it can pay.
+// poor is a herd that starts without instances, has little money, and waits for what it can afford.
 type poor struct {
 	*herd
-	swift bool                       // boots take no time
-	boot  []Body                     // of what boots, which takes a minute
-	told  map[int64]string           // that it can never be paid, by job
-	ends  map[drover.AttemptID]int64 // in which minute what runs ends
-	used  map[int64]bool             // the instances on which something has begun
+	swift bool                       // instances boot immediately
+	boot  []Body                     // answers from booting instances, due after a minute
+	told  map[int64]string           // by job: the report that it can never be paid for
+	ends  map[drover.AttemptID]int64 // the minute in which a running attempt ends
+	used  map[int64]bool             // instances on which an attempt has started
 }
 
-// begun notes how long an attempt runs that begins, of which it was not said that it never would.
+// begun decides how long a started attempt runs, and checks that its job was not reported as unaffordable.
 func (p *poor) begun(a Attempt) {
 	if why, never := p.told[a.ID.Job.Number]; never {
-		p.t.Errorf("attempt %v begins, of which was said: %s", a.ID, why)
+		p.t.Errorf("attempt %v starts, although its job was reported as unaffordable: %s", a.ID, why)
 	}
 	most := max(1, int64(budget.Horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
 	p.used[a.Instance] = true
 	p.ends[a.ID] = int64(p.now)/int64(time.Minute) + p.dice.Int64N(most)
 }
 
-// hear has the engine decide on an event and what follows from it, and lets clouds and runners do what they are told.
+// hear applies an event and everything that follows from it; clouds and runners do what they are asked.
 func (p *poor) hear(body Body) {
 	d := p.decide(body)
 	for _, w := range d.Writes {
@@ -61,7 +61,7 @@ func (p *poor) hear(body Body) {
 	}
 }
 
-// listed says that what the cloud has accepted to destroy is gone.
+// listed returns a list without the instances whose destruction was accepted.
 func (p *poor) listed(effect int64) Listed {
 	l := Listed{Effect: effect, Cloud: "c", Began: p.now}
 	for _, in := range p.e.Instances() {
@@ -75,7 +75,7 @@ func (p *poor) listed(effect int64) Listed {
 	return l
 }
 
-// minute lets one pass, in which some of what runs ends; then it listens to what it is told of what waits.
+// minute lets a minute pass, in which some attempts end, and then records the reasons of waiting jobs.
 func (p *poor) minute() {
 	p.now = drover.Time((int64(p.now)/int64(time.Minute) + 1) * int64(time.Minute))
 	booted := p.boot
@@ -111,16 +111,16 @@ func (p *poor) minute() {
 	}
 }
 
-// sameInAList checks that a list of jobs gives the reason that an explanation begins with.
+// sameInAList checks that a list of jobs gives the first reason of the explanation.
 func (p *poor) sameInAList(id drover.JobID) {
 	x, _ := p.e.Explain(id)
 	why := p.e.WhyWait([]drover.JobID{id})[0]
 	if x.Waiting != (why != nil) || why != nil && (why.Code != x.Reasons[0].Code || why.Code != drover.ReasonBooting && why.Text != x.Reasons[0].Text) {
-		p.t.Errorf("of %v a list says %v, and an explanation %+v", id, why, x)
+		p.t.Errorf("for %v a list says %v, but the explanation is %+v", id, why, x)
 	}
 }
 
-// afford makes a herd with budgets that pay some of its types, and some not for long.
+// afford returns a herd whose budgets pay for some of its types, and for some only briefly.
 func afford(t *testing.T, dice *rand.Rand) *poor {
 	cents := func(most int) drover.Money { return drover.Money(1+dice.IntN(most)) * drover.Dollar / 100 }
 	budgets := []Budget{{Hard: Amounts{Hourly: cents(300)}}, {User: "ada", Hard: Amounts{Hourly: cents(100)}}}
@@ -132,7 +132,7 @@ func afford(t *testing.T, dice *rand.Rand) *poor {
 	return p
 }
 
-// day lets thirty hours pass, or fifteen in short mode, in which jobs come but for the last four.
+// day lets thirty hours pass, or fifteen in short mode; jobs are submitted until four hours before the end.
 func (p *poor) day(each func()) {
 	hours := 30
 	if testing.Short() {
@@ -154,10 +154,10 @@ func (p *poor) day(each func()) {
 	}
 }
 
-// What is rented for jobs is what they begin on, whether it boots at once or slowly, also where others waited before
-// them who cannot be paid: else more would be rented for the same, and again, by the hundred. Some is rented in vain
-// nevertheless: for gangs whose money others have had before the last of their places was there.
-func TestWhatIsRentedIsUsed(t *testing.T) {
+// Jobs start on the instances rented for them, whether these boot at once or slowly, even if unaffordable jobs waited
+// before them: otherwise more would be rented for the same jobs again and again, by the hundred. Some instances are
+// still wasted: those for gangs whose money others took before their last place was ready.
+func TestRentedInstancesAreUsed(t *testing.T) {
 	rented, used := 0, 0
 	for seed := range seeds(2, 8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -174,15 +174,14 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 		})
 	}
 	if rented == 0 || used < rented*2/3 {
-		t.Errorf("of %d instances that were rented %d were used", rented, used)
+		t.Errorf("%d instances were rented, %d were used", rented, used)
 	}
-	t.Logf("of %d instances that were rented %d were used", rented, used)
+	t.Logf("%d instances were rented, %d were used", rented, used)
 }
 
-// What is told that it can never be paid does not begin, whatever others there are beside it: prices and budgets stay
-// as they are. That is said of some of what waits, and some of what does not fit into a window by itself begins out of
-// two.
-func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
+// A job reported as unaffordable never starts, whatever other jobs there are, since prices and budgets do not change.
+// The runs contain such jobs, and jobs that do not fit into one budget window and start with the money of two.
+func TestJobsReportedAsUnaffordableNeverStart(t *testing.T) {
 	told, begun := 0, 0
 	for seed := range seeds(1, 6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -192,7 +191,7 @@ func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 		})
 	}
 	if told == 0 || begun == 0 {
-		t.Errorf("%d were told that they never begin, and %d attempts began", told, begun)
+		t.Errorf("%d jobs were reported as unaffordable, %d attempts started", told, begun)
 	}
-	t.Logf("%d were told that they never begin, and %d attempts began", told, begun)
+	t.Logf("%d jobs were reported as unaffordable, %d attempts started", told, begun)
 }

@@ -7,10 +7,10 @@ import (
 	"drover/internal/engine"
 )
 
-func TestAWishForAnEarlierLifeIsRefused(t *testing.T) {
+func TestRequestForAnEarlierRetryIsRefused(t *testing.T) {
 	fleet := newBusy(t, 1, 2, 1)
 	again := waitingJob(9, 1)
-	again.Again = 4 // it was final, and is done again
+	again.Again = 4 // it was final and is retried
 	fleet.hear(engine.Submitted{Jobs: []engine.Job{again}})
 	for name, wish := range map[string]engine.Body{
 		"a cancellation": engine.CancelAsked{Wish: 7, Job: drover.JobID{Number: 9, Index: -1}, Again: 3},
@@ -20,7 +20,7 @@ func TestAWishForAnEarlierLifeIsRefused(t *testing.T) {
 			d := fleet.e.Apply(engine.Event{At: fleet.now, Body: wish})
 			r := d.Replies()
 			if len(d.Writes) != 1 || len(r) != 1 || r[0].Wish != 7 || r[0].Err == nil || r[0].Err.Kind != drover.KindConflict {
-				t.Errorf("it writes %+v, and answers %+v", d.Writes, r)
+				t.Errorf("writes %+v and answers %+v", d.Writes, r)
 			}
 		})
 	}
