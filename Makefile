@@ -73,7 +73,7 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 
 simtest: ## run the engine in random faulty worlds, and its long tests (SEEDS=how many, FIRST_SEED=the first)
 	go test ./internal/simtest -v -run '^(TestE|TestAFleet|TestAWorldFull|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
-	go test ./internal/engine -run '^Test(Scenarios|Steps|WhatIsRented|NothingBegins|TheEngineTakes)' -timeout 60m -args -long
+	go test ./internal/engine -run '^Test(Scenarios|Steps|RentedInstances|JobsReported|EngineAccepts)' -timeout 60m -args -long
 	go test ./internal/simulate -run '^TestStreamsCost' -timeout 60m -args -long
 
 mutants: ## break the engine on purpose, which the worlds must detect (MUTANTS=names, TURN=which five)

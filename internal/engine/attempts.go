@@ -120,7 +120,7 @@ func (e *Engine) running(a *Attempt) {
 	}
 	if a.Stop != nil {
 		stop := *a.Stop
-		stop.Since = e.s.Now // it is told only now
+		stop.Since = e.s.Now // the order is sent only now
 		a.Stop = &stop
 		e.askStop(a)
 		e.touch(e.fleet.Member(a.Instance)) // which becomes unhealthy if the attempt does not end
@@ -148,7 +148,7 @@ func (e *Engine) startFailed(b StartFailed) {
 		return
 	}
 	if a.Stop != nil {
-		// Only the runner knows whether it was started; it must not be started now. The next hello tells.
+		// Only the runner knows whether it was started; it must not be started now. The next hello reports it.
 		e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 // Backfill. A group that waits and cannot get new instances has ready instances held for it: as many as its waiting
 // elements fill, those with the most free room first, except where its budgets allow none. Later groups may use only
-// what the holding group cannot. Which group holds an instance is computed on demand, since it is rarely asked.
+// what the holding group cannot. Which group holds an instance is computed on demand, since it is rarely needed.
 //
 // Held instances stand partly idle until the group fits, so only a part of a large fleet is held at a time, for the
 // groups served first. The others still get theirs in their turn.
@@ -103,7 +103,8 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	return nil
 }
 
-// servingOf returns the positions of the instances that may serve the group's owner. None begins to during a placement.
+// servingOf returns the positions of the instances that may serve the group's owner. The set does not grow during a
+// placement.
 func (b *backfill) servingOf(g *group, order []*fleet.Member) []int {
 	all, known := b.serving[g.demand.Owner]
 	if !known {

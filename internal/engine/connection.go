@@ -173,7 +173,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 	e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
 }
 
-// distrust marks an instance unhealthy that shows an attempt it was never given: something there impersonates its
+// distrust marks an instance unhealthy that reports an attempt never placed there: something there impersonates its
 // runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {

@@ -144,7 +144,7 @@ func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 	return e.s.Now
 }
 
-// forgedEnd ignores an exit reported without proof that the attempt was placed on this instance. The next hello tells
+// forgedEnd ignores an exit reported without proof that the attempt was placed on this instance. The next hello shows
 // what really runs there.
 func (e *Engine) forgedEnd(a *Attempt) {
 	in := e.fleet.Member(a.Instance)
@@ -154,7 +154,7 @@ func (e *Engine) forgedEnd(a *Attempt) {
 	}
 }
 
-// orphanEnded records that an orphaned attempt has ended as told.
+// orphanEnded records that an orphaned attempt has ended as ordered.
 func (e *Engine) orphanEnded(b Exited) {
 	if in := e.fleet.Member(b.Instance); in != nil && b.Proof == ProofMissing {
 		e.distrust(in, b.Attempt)

@@ -14,7 +14,7 @@ import (
 //
 // Either may be kept for inspection for KeepBroken after the fault was found. But no job waits for that: a broken
 // instance with attempts is destroyed immediately, since only its end proves that they have ended, and they are not
-// restarted before. So is any while the records may be stale.
+// restarted before. So is any broken instance while the records may be stale.
 
 // healthReported handles an instance's own report of a fault, or of its end.
 func (e *Engine) healthReported(b HealthReported) {

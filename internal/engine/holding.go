@@ -10,13 +10,13 @@ import (
 )
 
 // How long an idle instance is kept. Keeping it costs its price until work arrives; booting another then costs that
-// one's price for the boot. The last few times that work of its kind had ended decide which is cheaper:
+// one's price for the boot. The last few gaps between work of its kind decide which is cheaper:
 //
-//   - Too few such times are known: one instance is kept for as long as a boot takes, and others that become idle
+//   - Too few gaps are known: one instance is kept for as long as a boot takes, and others that become idle
 //     meanwhile are destroyed. That costs at most twice the optimum (the ski rental problem's answer).
 //   - Keeping instances for some time would have cost at least a quarter less in all than booting others: it is kept
 //     for that long and a little more, since no two gaps are equal.
-//   - No time would have: it is destroyed.
+//   - No such time would have: it is destroyed.
 //
 // It is never kept for less than what is paid for anyway, nor longer than idle_timeout.
 
@@ -85,7 +85,7 @@ func (e *Engine) paidFor(in *fleet.Member) time.Duration {
 	}
 	left := e.paidUntil(in, in.IdleSince).Sub(in.IdleSince)
 	if e.limits(in.Cloud).Billing.Period > 0 {
-		left -= min(left, e.life().ShutdownTimeout) // so that its cloud is told in time
+		left -= min(left, e.life().ShutdownTimeout) // so that the destroy call comes in time
 	}
 	return max(left, in.Created.Add(minAge).Sub(in.IdleSince))
 }

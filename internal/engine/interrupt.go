@@ -11,7 +11,7 @@ import (
 
 // An instance that is being interrupted gets no more work, whether it runs, drains or is held. Its attempts count as
 // work to come, so that a replacement is coming before they end; a new attempt starts only once the old one is known to
-// have ended. If that succeeds after all, the replacement goes like any instance that nothing waits for.
+// have ended. If the old one succeeds after all, the replacement goes like any instance that nothing waits for.
 
 // noticed handles an instance's report of an interruption notice.
 func (e *Engine) noticed(b Noticed) {

@@ -100,7 +100,7 @@ func countOf(n int, thing string) string {
 }
 
 // A gang that exceeds what the maximum number of instances can hold waits until the configuration or the offerings
-// change, and is told so: no instance that goes makes room for it.
+// change, and its reason says so: no instance that goes makes room for it.
 
 // most is how many instances a cloud may have, and how many of a gang's jobs its largest holds.
 type most struct{ instances, each int }

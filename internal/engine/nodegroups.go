@@ -16,8 +16,8 @@ import (
 //   - A node that could not be provided is a failure. It remains until it is deleted, and nothing is rented in its
 //     place: the autoscaler is told why, and decides. This covers refused, unaffordable and unplaceable nodes, and
 //     those that ended before joining. One that ends later is replaced.
-//   - An instance beyond the target, such as one adopted without records, raises the target. So nothing is removed that
-//     nobody named, except to be replaced.
+//   - An instance beyond the target, such as one adopted without records, raises the target. So only
+//     named nodes are removed, except to be replaced.
 //   - If Drover removes a node for its own reasons, it waits until the cluster says that the node is drained, or the
 //     cloud takes the instance.
 

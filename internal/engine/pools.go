@@ -462,7 +462,7 @@ func (e *Engine) nextPools() (at drover.Time) {
 	return at
 }
 
-// wrongPools finds a pool with other members than bear its name, or wrongly considered settled.
+// wrongPools finds a pool whose members are not the instances with its name, or that is wrongly considered settled.
 func (e *Engine) wrongPools() string {
 	anew := pools{}
 	for _, in := range e.fleet.All() {

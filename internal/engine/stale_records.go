@@ -25,10 +25,10 @@ import (
 // Until then reality overrides the records. An attempt with a proof that is later than the recorded one is adopted,
 // with its result if it has ended; anything else that runs unrecorded is stopped like any unknown process (BEHAVIOUR
 // D14), and nothing starts before it has ended. A recorded attempt that does not run is retried without counting as
-// lost. Tags tell an operator's commands. Numbers that may have been assigned since are not reused: all counters leap.
+// lost. Tags show an operator's commands. Numbers that may have been assigned since are not reused: all counters leap.
 
 // Leap is added to the numbers of jobs, attempts and instances when the records turn out to be stale: more than are
-// assigned between a backup and its restoration, if nothing tells how many were.
+// assigned between a backup and its restoration, if the number is unknown.
 const Leap = 10_000
 
 // StaleRecords returns why nothing starts yet; nil if the records are current.

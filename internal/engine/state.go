@@ -137,7 +137,7 @@ type Group struct {
 	Key   GroupKey `json:"key"`
 	Unmet int      `json:"unmet,omitempty"` // elements for which the last plan found nothing
 
-	Coming  int `json:"coming,omitempty"`  // attempts that will be retried because their instances are being reclaimed
+	Coming  int `json:"coming,omitempty"`  // attempts that will be retried because their instances are being interrupted
 	Standby int `json:"standby,omitempty"` // elements for which ready room is held
 
 	OnDemand         int `json:"on_demand,omitempty"`       // waiting elements that the mix wants on demand

@@ -14,7 +14,7 @@ import (
 // dialled, and lists alone tell whether it exists.
 //
 // It is started when its pool has too few, or when jobs would otherwise rent another. If its cloud cannot start it now,
-// it stays stopped for a while, and something else is used; if the cloud refuses for good reason, it is destroyed.
+// it stays stopped for a while, and something else is used; if the cloud refuses for another reason, it is destroyed.
 
 const (
 	startPause = time.Minute // before starting an instance again that could not be started

@@ -12,8 +12,8 @@ import (
 
 // What a budget refuses now it may allow in its next window. What costs more than a whole window may still be paid from
 // two, if it starts in one and ends in the next. What takes too much of one window wherever it falls is never allowed:
-// it waits until the configuration or the offerings change, and is told so. It is not cancelled, since raising a budget
-// for a while should not require submitting again.
+// it waits until the configuration or the offerings change, and its reason says so. It is not cancelled, since raising
+// a budget for a while should not require submitting again.
 
 // asked is the least that a group asks for: one job, or a whole gang; hosted if an existing instance may run it.
 type asked struct {

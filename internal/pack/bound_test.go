@@ -10,8 +10,8 @@ import (
 // TestTheBoundIsProved checks the dual values of the linear program in exact arithmetic. Every offering must be covered
 // by one of the kinds by which jobs are valued: that one takes whatever the offering takes, and at its prices the
 // offering's room is worth no more than the offering costs. No job may be worth more than what it takes at the prices
-// of any such kind that can hold it and another, nor more than an offering that it fills. Then what any instance holds
-// is worth at most what it costs, and the sum of the values is a bound.
+// of any such kind that can hold it and another, nor more than an offering that it fills. Then the jobs on any instance
+// are worth at most its cost, and the sum of the values is a bound.
 // covers D1
 func TestTheBoundIsProved(t *testing.T) {
 	shapes := 3000
@@ -19,11 +19,11 @@ func TestTheBoundIsProved(t *testing.T) {
 		shapes = 500
 	}
 	for name, p := range map[string]drover.Problem{
-		"jobs of few shapes":                    peersProblem(t, 10_000, false),
-		"jobs of few shapes, on demand":         peersProblem(t, 1000, true),
-		"jobs of as many shapes as there are":   manyShapes(t, shapes),
-		"jobs that may go to some of the types": restricted(peersProblem(t, 1000, false)),
-		"jobs that fill some of the types":      randomShapes(t, 300, 1000, 8000, 64_000, false),
+		"jobs of few shapes":                   peersProblem(t, 10_000, false),
+		"jobs of few shapes, on demand":        peersProblem(t, 1000, true),
+		"jobs that all have different shapes":  manyShapes(t, shapes),
+		"jobs restricted to some of the types": restricted(peersProblem(t, 1000, false)),
+		"jobs that fill some of the types":     randomShapes(t, 300, 1000, 8000, 64_000, false),
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := 1 << 40
@@ -38,20 +38,20 @@ func TestTheBoundIsProved(t *testing.T) {
 			for i, it := range m.items {
 				for x, k := range pr.kinds {
 					if m.accepts(&m.kinds[k], &it) && !m.fills(&m.kinds[k], &it) && exact(it.need, m.kinds[k].has, pr.split[x]).Cmp(big.NewRat(pr.values[i], 1)) < 0 {
-						t.Fatalf("item %d is worth %d, more than what it takes of %s", i, pr.values[i], p.Offerings[m.kinds[k].offering].Type.Name)
+						t.Fatalf("item %d is worth %d, more than its share of %s", i, pr.values[i], p.Offerings[m.kinds[k].offering].Type.Name)
 					}
 				}
 				for _, o := range p.Offerings {
 					own := kind{has: m.capacity(&o)}
 					if m.rules[it.rule].allows(&o) && own.has.fits(it.need) && m.fills(&own, &it) && pr.values[i] > m.cost(&o, 0) {
-						t.Fatalf("item %d is worth %d, more than %s, which it fills, costs", i, pr.values[i], o.Type.Name)
+						t.Fatalf("item %d is worth %d, more than the cost of %s, which it fills", i, pr.values[i], o.Type.Name)
 					}
 				}
 				sum.Add(sum, new(big.Int).Mul(big.NewInt(pr.values[i]), big.NewInt(int64(it.count))))
 			}
 			plan := Solve(p)
 			if sum.Cmp(big.NewInt(int64(plan.Bound))) != 0 {
-				t.Errorf("the plan's bound is %d, what is proved is %v", plan.Bound, sum)
+				t.Errorf("the plan's bound is %d, the proved one is %v", plan.Bound, sum)
 			}
 			t.Logf("bound %v, cost %v, first dual values %v", plan.Bound, plan.Cost, pr.split[:min(3, len(pr.split))])
 		})

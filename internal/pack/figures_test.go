@@ -87,7 +87,7 @@ func wide() drover.Problem {
 	return drover.Problem{Room: 1 << 20, Clouds: []drover.CloudRoom{{Cloud: "c", Room: 1 << 20}}, Steps: drover.PlanSteps}
 }
 
-// peersProblem returns the input with which other systems were measured: n jobs of 30 shapes, 288 types in three zones.
+// peersProblem returns the input used to measure other systems: n jobs of 30 shapes, 288 types in three zones.
 func peersProblem(t testing.TB, n int, onDemand bool) drover.Problem {
 	p := wide()
 	p.JobsEach = 110

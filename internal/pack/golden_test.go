@@ -16,10 +16,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/plans.txt anew")
 
-// TestPlansAreTheSameAlways compares plans with those in testdata/plans.txt, which were made on another day and perhaps
-// on another processor.
+// TestPlansAreReproducible compares plans with those in testdata/plans.txt, made earlier and perhaps on another
+// processor.
 // covers D1
-func TestPlansAreTheSameAlways(t *testing.T) {
+func TestPlansAreReproducible(t *testing.T) {
 	var b strings.Builder
 	for _, c := range goldenProblems(t) {
 		plan := Solve(c.p)
@@ -53,7 +53,7 @@ func TestPlansAreTheSameAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("plans differ (-want +got); if they are meant to, go test ./internal/pack -update:\n%s", diff)
+		t.Errorf("plans differ (-want +got); if intended, run go test ./internal/pack -update:\n%s", diff)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSharesAreKept(t *testing.T) {
 		p.SpotShare = 20_00
 		sharesKept(t, p, 20, spotOffering)
 	})
-	t.Run("nor would one have if every instance were made of whichever of its candidates", func(t *testing.T) {
+	t.Run("nor has one whichever candidate each instance becomes", func(t *testing.T) {
 		p := peersProblem(t, 1000, false)
 		p.SpotShare = 20_00
 		plan, sums, total := Solve(p), map[string]int64{}, int64(0)
@@ -119,13 +119,13 @@ func TestSharesAreKept(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what there is already counts", func(t *testing.T) {
+	t.Run("existing instances count", func(t *testing.T) {
 		a, b, c := offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "b", 2, 4*drover.GiB, 110), offering("c", "c", 2, 4*drover.GiB, 900)
 		a.Market, b.Market = drover.Spot, drover.Spot
 		p := problem([]drover.Offering{a, b, c}, 99, demand(2000, drover.GiB, 6))
 		p.SpotShare = 40_00
 		p.Rented = []drover.Rented{{Cloud: "c", Zone: a.Zone, Type: "a", Market: drover.Spot, CPU: 8000}, {Cloud: "c", Zone: c.Zone, Type: "c", Market: drover.OnDemand, CPU: 4000}}
-		if got := rentedOf(p, Solve(p)); got != "b b b b c c" { // of 24 vCPUs 9 may be of each, and a has 8
+		if got := rentedOf(p, Solve(p)); got != "b b b b c c" { // each may have 9 of 24 vCPUs, and a has 8
 			t.Errorf("rented: %s", got)
 		}
 	})

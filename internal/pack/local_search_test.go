@@ -6,8 +6,9 @@ import (
 	"drover"
 )
 
-func TestAFillingIsMended(t *testing.T) {
-	// Five jobs of three vCPUs leave one of 16 vCPUs free; replacing one of them by a job of four leaves none free.
+func TestLocalSearchImprovesAPattern(t *testing.T) {
+	// Five jobs with three vCPUs each leave one of 16 vCPUs free; replacing one of them by a job with four fills the
+	// instance.
 	p := problem([]drover.Offering{offering("c", "t", 16, 64*drover.GiB, 1_600_000)}, 99, demand(3000, drover.GiB, 400), demand(4000, drover.GiB, 600))
 	steps := p.Steps
 	m := newModel(p, 1)

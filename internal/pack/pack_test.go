@@ -78,28 +78,28 @@ func TestSolve(t *testing.T) {
 		p    drover.Problem
 		want string
 	}{
-		{"jobs of which some have no room take the cheapest all the same", problem([]drover.Offering{small, large}, 2, demand(1500, drover.GiB, 3)), "small:[0×1] small:[0×1] unmet 0×1 limit"},
-		{"a gang takes the larger type if there is no room for as many small ones", problem([]drover.Offering{small, large}, 2, gang(3, demand(1500, drover.GiB, 3))), "large:[0×3]"},
-		{"a gang with room for as many small ones takes those", problem([]drover.Offering{small, large}, 3, gang(3, demand(1500, drover.GiB, 3))), "small:[0×1] small:[0×1] small:[0×1]"},
-		{"a type that boots for longer than it is cheaper is left", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "small:[0×1]"},
-		{"nor do many jobs take it", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 4))), "small:[0×2] small:[0×2]"},
-		{"a type that boots for a little longer is taken if it is cheaper by more", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
-		{"a job takes nothing whose vCPUs are too dear for it", problem([]drover.Offering{small, large}, 9, dear(49, demand(1000, drover.GiB, 1))), "large:[0×1]"},
-		{"nor is put on what is rented for others", problem([]drover.Offering{small, large}, 9, demand(1000, drover.GiB, 1), dear(49, demand(1000, drover.GiB, 1))), "small:[0×1] large:[1×1]"},
-		{"nor an instance that is as a whole", problem([]drover.Offering{small, large}, 9, most(100, demand(1000, drover.GiB, 8))), "small:[0×2] small:[0×2] small:[0×2] small:[0×2]"},
-		{"one job of much disk takes the type that has it", problem([]drover.Offering{measured, disky}, 9, stored(1, 500*drover.GiB)), "disky:[0×1]"},
-		{"one of little takes the cheaper one", problem([]drover.Offering{measured, disky}, 9, stored(1, 20*drover.GiB)), "measured:[0×1]"},
-		{"jobs of as much disk as comes with an instance take one each", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 20*drover.GiB))), "measured:[0×1] measured:[0×1] measured:[0×1] measured:[0×1]"},
-		{"those of none share a large one", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 0))), "wide:[0×4]"},
+		{"jobs with room for only some of them still take the cheapest", problem([]drover.Offering{small, large}, 2, demand(1500, drover.GiB, 3)), "small:[0×1] small:[0×1] unmet 0×1 limit"},
+		{"a gang takes the larger type if there is no room for enough small ones", problem([]drover.Offering{small, large}, 2, gang(3, demand(1500, drover.GiB, 3))), "large:[0×3]"},
+		{"a gang takes small ones if there is room for enough of them", problem([]drover.Offering{small, large}, 3, gang(3, demand(1500, drover.GiB, 3))), "small:[0×1] small:[0×1] small:[0×1]"},
+		{"a type that costs more in boot time than it saves is not taken", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "small:[0×1]"},
+		{"nor do many jobs take such a type", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 4))), "small:[0×2] small:[0×2]"},
+		{"a type that saves more than its longer boot costs is taken", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
+		{"a job takes no type whose vCPUs are too expensive for it", problem([]drover.Offering{small, large}, 9, dear(49, demand(1000, drover.GiB, 1))), "large:[0×1]"},
+		{"nor is it put on such an instance rented for others", problem([]drover.Offering{small, large}, 9, demand(1000, drover.GiB, 1), dear(49, demand(1000, drover.GiB, 1))), "small:[0×1] large:[1×1]"},
+		{"a job takes no instance that is too expensive as a whole", problem([]drover.Offering{small, large}, 9, most(100, demand(1000, drover.GiB, 8))), "small:[0×2] small:[0×2] small:[0×2] small:[0×2]"},
+		{"a job that needs much disk takes the type that has it", problem([]drover.Offering{measured, disky}, 9, stored(1, 500*drover.GiB)), "disky:[0×1]"},
+		{"a job that needs little disk takes the cheaper type", problem([]drover.Offering{measured, disky}, 9, stored(1, 20*drover.GiB)), "measured:[0×1]"},
+		{"jobs that each need an instance's usual disk take one each", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 20*drover.GiB))), "measured:[0×1] measured:[0×1] measured:[0×1] measured:[0×1]"},
+		{"jobs that need no disk share a large instance", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 0))), "wide:[0×4]"},
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
-		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},
-		{"a rest takes what is cheapest for the rest", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 9)), "large:[0×8] small:[0×1]"},
+		{"of types with equal prices per job, many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},
+		{"the remaining jobs take the type that is cheapest for them", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 9)), "large:[0×8] small:[0×1]"},
 		{"a later demand fills what an earlier one left", problem([]drover.Offering{small}, 9, demand(1500, drover.GiB, 1), demand(500, drover.GiB, 1)), "small:[0×1 1×1]"},
-		{"memory decides as well as vCPUs", problem([]drover.Offering{small, fat}, 9, demand(1000, 8*drover.GiB, 2)), "fat:[0×2]"},
-		{"the room is never passed", problem([]drover.Offering{small}, 2, demand(1000, drover.GiB, 9)), "small:[0×2] small:[0×2] unmet 0×5 limit"},
-		{"a demand of no jobs does not choose for others", problem([]drover.Offering{spot, small}, 9, demand(1000, drover.GiB, 0), never), "small:[1×1]"},
-		{"a demand nothing offered can hold is unmet", problem([]drover.Offering{small}, 2, demand(4000, drover.GiB, 1)), "unmet 0×1 blocked"},
+		{"memory counts as well as vCPUs", problem([]drover.Offering{small, fat}, 9, demand(1000, 8*drover.GiB, 2)), "fat:[0×2]"},
+		{"the room is never exceeded", problem([]drover.Offering{small}, 2, demand(1000, drover.GiB, 9)), "small:[0×2] small:[0×2] unmet 0×5 limit"},
+		{"an empty demand does not choose for others", problem([]drover.Offering{spot, small}, 9, demand(1000, drover.GiB, 0), never), "small:[1×1]"},
+		{"a demand that no offering can hold is unmet", problem([]drover.Offering{small}, 2, demand(4000, drover.GiB, 1)), "unmet 0×1 blocked"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func render(p drover.Problem, plan drover.Plan) (text string) {
 	return text
 }
 
-func TestCandidatesOfOneInstanceAreThoseOfMany(t *testing.T) {
+func TestCandidatesDoNotDependOnTheNumberOfInstances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		m := newModel(p, 1)

@@ -67,7 +67,7 @@ func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold 
 	}
 }
 
-// part returns so many thousandths of a cost.
+// part returns a number of thousandths of a cost.
 func part(cost, thousandths int64) int64 { return cost/1000*thousandths + cost%1000*thousandths/1000 }
 
 // piles divides the remaining jobs among the kinds in the proportions in which their classes went there, equally for

@@ -26,7 +26,7 @@ func TestEveryPlanKeepsToItsProblem(t *testing.T) {
 }
 
 // covers D1
-func TestNoPlanIsDearerThanThePlainOnesNorCheaperThanItsBound(t *testing.T) {
+func TestPlanCostsAtMostPlainPlansAndAtLeastItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.SpotShare = 0
@@ -36,13 +36,13 @@ func TestNoPlanIsDearerThanThePlainOnesNorCheaperThanItsBound(t *testing.T) {
 		}
 		for name, most := range map[string]int{"one instance for each job": 1, "first-fit": 1 << 30} {
 			if cost, ok := firstFit(p, most); ok && plan.Cost > cost {
-				t.Fatalf("the plan costs %v, %s %v", plan.Cost, name, cost)
+				t.Fatalf("the plan costs %v, but %s costs %v", plan.Cost, name, cost)
 			}
 		}
 	})
 }
 
-func TestDisksNeverMakeAPlanDearer(t *testing.T) {
+func TestConsideringDisksNeverMakesAPlanDearer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		for i := range p.Demands {
@@ -59,7 +59,7 @@ func TestDisksNeverMakeAPlanDearer(t *testing.T) {
 		checkServed(t, p, plan)
 		checkLimits(t, p, plan)
 		if was, now := jobsUnmet(blind), jobsUnmet(plan); now > was || now == was && paid(p, plan) > paid(p, blind) {
-			t.Fatalf("the plan costs %v with %d jobs unmet, one that knows nothing of disks %v with %d", paid(p, plan), now, paid(p, blind), was)
+			t.Fatalf("the plan costs %v with %d jobs unmet, but one that ignores disks costs %v with %d", paid(p, plan), now, paid(p, blind), was)
 		}
 		if plan.Bound > paid(p, plan) {
 			t.Fatalf("the plan costs %v, less than its bound %v", paid(p, plan), plan.Bound)
@@ -67,7 +67,7 @@ func TestDisksNeverMakeAPlanDearer(t *testing.T) {
 	})
 }
 
-func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
+func TestFewStepsSufficeForAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.Steps = rapid.IntRange(0, 3000).Draw(t, "steps")
@@ -92,7 +92,7 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 		for d := range p.Demands {
 			if was, now := unmet(plain, d), unmet(plan, d); now != was {
 				if now > was {
-					t.Fatalf("demand %d has %d jobs without a place, in a plain plan %d", d, now, was)
+					t.Fatalf("demand %d has %d jobs without a place, but %d in a plain plan", d, now, was)
 				}
 				break
 			}
@@ -100,15 +100,15 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at one step after another. Its saving over a plain plan grows
+// TestAPlanCutOffKeepsItsGains cuts a plan off at one step after another. Its saving over a plain plan grows
 // gradually and never shrinks, and every job with a place in the plain plan keeps one.
-func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
+func TestAPlanCutOffKeepsItsGains(t *testing.T) {
 	few := 120
 	for name, change := range map[string]func(p *drover.Problem){
-		"jobs of few shapes":               func(p *drover.Problem) { p.Demands = randomShapes(t, 20, 440, 250, 16_000, false).Demands },
-		"jobs of many shapes":              func(*drover.Problem) {},
-		"jobs of which some have no place": func(p *drover.Problem) { p.Offerings, p.Limits = p.Offerings[:200], []drover.Limit{{Instances: &few}} },
-		"jobs of which some take a minute": func(p *drover.Problem) { p.Demands[0].Time, p.Demands[1].Time = time.Minute, time.Minute },
+		"jobs of few shapes":                func(p *drover.Problem) { p.Demands = randomShapes(t, 20, 440, 250, 16_000, false).Demands },
+		"jobs of many shapes":               func(*drover.Problem) {},
+		"jobs that do not all have a place": func(p *drover.Problem) { p.Offerings, p.Limits = p.Offerings[:200], []drover.Limit{{Instances: &few}} },
+		"jobs with different run times":     func(p *drover.Problem) { p.Demands[0].Time, p.Demands[1].Time = time.Minute, time.Minute },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := randomShapes(t, 220, 440, 250, 16_000, false)
@@ -119,11 +119,11 @@ func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
 			for last := plain; p.Steps < 320_000; p.Steps += 8000 {
 				plan := Solve(p)
 				if jobsUnmet(plan) > jobsUnmet(plain) {
-					t.Fatalf("after %d steps, %d jobs have no place, in a plain plan %d", p.Steps, jobsUnmet(plan), jobsUnmet(plain))
+					t.Fatalf("after %d steps, %d jobs have no place, but %d in a plain plan", p.Steps, jobsUnmet(plan), jobsUnmet(plain))
 				}
 				saved, most := last.Cost-plan.Cost, plain.Cost-best.Cost
 				if jobsUnmet(plain) == 0 && (saved > most/2 || saved < -most/10) {
-					t.Fatalf("after %d steps, a plan costs %v, after fewer %v, a plain one %v, the best %v", p.Steps, plan.Cost, last.Cost, plain.Cost, best.Cost)
+					t.Fatalf("after %d steps the plan costs %v, after fewer steps %v; the plain plan costs %v, the best %v", p.Steps, plan.Cost, last.Cost, plain.Cost, best.Cost)
 				}
 				last = plan
 			}
@@ -131,7 +131,7 @@ func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
+func TestAShareIsExceededOnlyForJobsThatFitNowhereElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.SpotShare = rapid.SampledFrom([]int{10_00, 25_00, 60_00}).Draw(t, "share")
@@ -153,7 +153,7 @@ func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 			o := p.Offerings[b.Candidates[0]]
 			key := spotKey{o.Cloud, o.Zone, o.Type.Name}
 			if o.Market == drover.Spot && n[key] > 1 && has[key]*drover.WholeShare > total*int64(p.SpotShare) && othersLeft(p, plan, key) {
-				t.Fatalf("%s has %d of %d thousandths of vCPUs, and what it is rented for might go elsewhere", o.Name(), has[key], total)
+				t.Fatalf("%s has %d of %d thousandths of vCPUs, but its new jobs could go elsewhere", o.Name(), has[key], total)
 			}
 		}
 	})
@@ -195,7 +195,7 @@ func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
 	}
 	for _, b := range plan.Purchases {
 		if len(b.Loads) == 0 {
-			t.Fatalf("an instance that no job needs")
+			t.Fatalf("the plan rents an instance without jobs")
 		}
 		for _, l := range b.Loads {
 			served[l.Demand] += l.Count
@@ -228,7 +228,7 @@ func checkLimits(t *rapid.T, p drover.Problem, plan drover.Plan) {
 			}
 		}
 		if l.Instances != nil && n > *l.Instances || l.CPU != nil && cpus > *l.CPU {
-			t.Fatalf("%d instances with %v vCPUs pass the limit %+v", n, cpus, l)
+			t.Fatalf("%d instances with %v vCPUs exceed the limit %+v", n, cpus, l)
 		}
 	}
 }
@@ -243,10 +243,10 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 			t.Fatalf("offering %d does not suit demand %d: %s", offering, l.Demand, shape.Misfit(o))
 		}
 		if most := p.Demands[l.Demand].Dearest; most > 0 && o.Price > most {
-			t.Fatalf("offering %d is too dear for demand %d", offering, l.Demand)
+			t.Fatalf("offering %d is too expensive for demand %d", offering, l.Demand)
 		}
 		if most := p.Demands[l.Demand].VCPU; most > 0 && float64(o.Price)/float64(o.Type.Resources.CPU)*1000 > float64(most)*1.000001 {
-			t.Fatalf("the vCPUs of offering %d are too dear for demand %d", offering, l.Demand)
+			t.Fatalf("the vCPUs of offering %d are too expensive for demand %d", offering, l.Demand)
 		}
 		sum = sum.Plus(shape.Need, l.Count)
 		count += l.Count

@@ -149,8 +149,8 @@ func (b *book) before(at drover.Time) drover.Time {
 	return cmp.Or(last, at)
 }
 
-// heeded reports whether a controller saw everything there was to see of an instance's end. One that began in between
-// does not know which of the earlier destroys took effect.
+// heeded reports whether a controller saw all evidence of an instance's end. One that began in between does not know
+// which of the earlier destroys took effect.
 func (b *book) heeded(c *controller) bool {
 	return b.by == c && (len(b.accepts) == 0 || c.looks < b.accepts[0])
 }

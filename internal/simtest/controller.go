@@ -29,7 +29,7 @@ type controller struct {
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // since when it has been looking without a gap; by its own clock
-	drains bool        // it was told to drain
+	drains bool        // it was asked to drain
 	frozen bool        // so it handles what comes meanwhile only then
 	inbox  []engine.Event
 	steps  int           // that it has taken

@@ -224,7 +224,7 @@ func (d *Disk) used(instance int64) bool {
 	return false
 }
 
-// missed reports whether an instance has an attempt that nobody told to end permanently.
+// missed reports whether an instance has an attempt that nobody has ordered to end permanently.
 func (d *Disk) missed(in engine.Instance) bool {
 	for _, a := range d.attempts {
 		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Cause == drover.ReasonPreempted || a.Stop.Cause == drover.ReasonGang) {

@@ -29,14 +29,14 @@ func TestEveryFaultComes(t *testing.T) {
 		}
 	}
 	if f := missing(); f >= 0 {
-		t.Errorf("%v never came", Fault(f))
+		t.Errorf("%v never occurred", Fault(f))
 	}
 }
 
-func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
+func TestEveryFaultHasAUniqueName(t *testing.T) {
 	for f := range faults {
 		if named, err := FaultNamed(f.String()); err != nil || named != f {
-			t.Errorf("fault %d is called %q, which is fault %d (%v)", f, f, named, err)
+			t.Errorf("fault %d is named %q, which finds fault %d (%v)", f, f, named, err)
 		}
 	}
 	if _, err := FaultNamed("rain"); err == nil {

@@ -70,14 +70,14 @@ func (m mutant) variant(root string) (string, error) {
 	text := string(b)
 	for _, s := range m.swaps {
 		if n := strings.Count(text, s.old); n != 1 {
-			return "", fmt.Errorf("%s has this text %d times, not once: write the mutant anew\n%s", m.source, n, s.old)
+			return "", fmt.Errorf("%s has this text %d times, not once: update the mutant\n%s", m.source, n, s.old)
 		}
 		text = strings.Replace(text, s.old, s.new, 1)
 	}
 	return text, nil
 }
 
-func TestEveryMutantHasItsPlaceInTheSource(t *testing.T) {
+func TestEveryMutantMatchesItsSource(t *testing.T) {
 	all := readMutants(t)
 	if len(all) < 25 {
 		t.Errorf("there are %d mutants, want at least 25", len(all))

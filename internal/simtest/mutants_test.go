@@ -21,14 +21,14 @@ import (
 )
 
 var (
-	wanted = flag.String("mutants", "", "which to try, by name and comma; all if none is named")
-	turn   = flag.String("turn", "", "try five by turns: which five, counted from 0")
+	wanted = flag.String("mutants", "", "mutants to try, by name, separated by commas; default: all")
+	turn   = flag.String("turn", "", "try only five mutants: the number of the group, from 0")
 )
 
 // perTurn is how many mutants each turn tries.
 const perTurn = 5
 
-// enough is how many worlds of each kind may pass before a mutant must be caught.
+// enough is the number of worlds of each kind within which a mutant must be caught.
 const enough = 2000
 
 // TestMutants builds the worlds around each mutant, without changing the product's sources, and expects them to fail.
@@ -65,7 +65,7 @@ func chosen(t *testing.T, all []mutant) []mutant {
 	}
 	n, err := strconv.Atoi(*turn)
 	if err != nil || n < 0 {
-		t.Fatalf("turn %q is no number from 0 on", *turn)
+		t.Fatalf("turn %q is not a number from 0 on", *turn)
 	}
 	var five []mutant
 	for i := range perTurn {
@@ -91,7 +91,7 @@ func (m mutant) build(t *testing.T, root string) (binary string) {
 	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./"+m.worlds)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building it: %v\n%s", err, out)
+		t.Fatalf("building the mutant: %v\n%s", err, out)
 	}
 	return binary
 }
@@ -134,16 +134,16 @@ func (m mutant) hunt(t *testing.T, binary string) catch {
 		case err == nil:
 			continue
 		case ctx.Err() != nil:
-			t.Fatalf("it was not caught within %v", huntFor)
+			t.Fatalf("the mutant was not caught within %v", huntFor)
 		case !errors.As(err, &exit):
 			t.Fatal(err)
 		}
 		seed, test := seedFailed.FindStringSubmatch(said.String()), testFailed.FindStringSubmatch(said.String())
 		if seed == nil || test == nil {
-			t.Fatalf("it failed in another way: %v\n%s", err, said.String())
+			t.Fatalf("the worlds failed in another way: %v\n%s", err, said.String())
 		}
 		return catch{fmt.Sprintf("seed %s of %s", seed[1], test[1]), seed[2]}
 	}
-	t.Fatalf("it was not caught within %d worlds of each kind", enough)
+	t.Fatalf("the mutant was not caught within %d worlds of each kind", enough)
 	return catch{}
 }

@@ -46,7 +46,7 @@ func (w *World) takeCopy() {
 	w.raise()
 }
 
-// raise starts everything that the copy does not start by itself. Somebody wishes for that after the copy is made, and
+// raise starts everything that the copy does not start by itself. A person wishes for that after the copy is made, and
 // again after it is put back.
 func (w *World) raise() {
 	if w.peopled() {
@@ -110,8 +110,8 @@ func (w *World) putBack() {
 	}
 }
 
-// bury ends attempts on an instance that survived SIGKILL. No record has that they were told to end, or none will once
-// the controller that told them has died.
+// bury ends attempts on an instance that survived SIGKILL. No record says that they were ordered to end, or none will
+// once the controller that ordered it has died.
 func (w *World) bury(v *vm) {
 	for _, r := range v.runs {
 		if r.undead {

@@ -36,7 +36,7 @@ func replay(t *testing.T, recording []byte) record.Result {
 		t.Fatal(err)
 	}
 	if d := result.Differs; d != nil {
-		t.Fatalf("decision %d is not the recorded one, in its %v:\nevent %+v\nrecorded %s\nnow %s, %+v",
+		t.Fatalf("decision %d differs from the recorded one, in its %v:\nevent %+v\nrecorded %s\nnow %s, %+v",
 			d.Index, d.Recorded.Differs(d.Now), d.Event, d.Recorded.Outline, d.Now.Outline, d.Decision)
 	}
 	return result
@@ -44,7 +44,7 @@ func replay(t *testing.T, recording []byte) record.Result {
 
 // testdata/hello.rec was recorded by a real `drover run examples/hello.yaml`; CONTRIBUTING.md says how to record it
 // again when decisions change on purpose.
-func TestARecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
+func TestRecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
 	recording, err := os.ReadFile("testdata/hello.rec")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
 	}
 }
 
-// elsewhere returns a world in which much happens to a single controller.
+// elsewhere returns an eventful world with a single controller.
 func elsewhere() *World {
 	luck := Bad().With(People).Without(Crash, HalfDone, CommitFails, CommitLost, Outage)
 	luck.Until = 40 * time.Minute
@@ -104,7 +104,7 @@ func recordElsewhere(t *testing.T) []byte {
 // TestRecordAWorld makes a recording on request: see make recordings and make replay-arch.
 func TestRecordAWorld(t *testing.T) {
 	if *recordTo == "" {
-		t.Skip("nothing is to be recorded: make recordings does that")
+		t.Skip("records only on request: run by make recordings")
 	}
 	if err := os.WriteFile(*recordTo, recordElsewhere(t), 0o644); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
 	if *replayFrom != "" {
 		compareWorlds(t, recording)
 	} else if result.Header.Program != "sim on arm64" {
-		t.Errorf("it was recorded by %s, not on arm64", result.Header.Program)
+		t.Errorf("the recording is by %s, not from arm64", result.Header.Program)
 	}
 }
 
@@ -144,7 +144,7 @@ func compareWorlds(t *testing.T, recording []byte) {
 			a, err = here.Next()
 		}
 		if diff := gocmp.Diff(a, b); diff != "" {
-			t.Fatalf("event %d is another here (-here +there):\n%s", i, diff)
+			t.Fatalf("event %d differs here (-here +there):\n%s", i, diff)
 		}
 	}
 	if err != io.EOF {
@@ -206,7 +206,7 @@ func (b *busy) Append(ev engine.Event, d engine.Decision) {
 	}
 }
 
-func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
+func TestRecordingTakesLittleSpacePerEvent(t *testing.T) {
 	const most = 64.0 // bytes
 	s, j := settings(), jobs()
 	s.Clouds[0].MaxInstances, s.Clouds[0].MaxCreating = 100, 50

@@ -7,9 +7,9 @@ import (
 	"drover/internal/engine"
 )
 
-// mayGoFirst checks that an attempt does not take room while similar jobs wait of somebody who uses less for their
+// mayGoFirst checks that an attempt does not take room while a similar job waits whose sharer uses less for their
 // weight. It ignores jobs that may wait for other reasons: budgets, a mix of markets, instances that lost them, and
-// instances on their way.
+// coming instances.
 func (w *World) mayGoFirst(a engine.Attempt) {
 	s, j := w.settings, w.Disk.jobs[a.ID.Job.Number]
 	if s.Shares.By == "" || len(s.Budgets) > 0 || s.Mix != (drover.Mix{}) || w.Disk.elements[a.ID.Job].Memory > 0 {
@@ -40,7 +40,7 @@ func alike(o, j engine.Job) bool {
 // shareLabel is the label whose values define the shares.
 const shareLabel = "project"
 
-// shared is the usage and weight of somebody with a share.
+// shared is the usage and weight of a sharer.
 type shared struct{ used, weight int }
 
 func (w *World) shareOf(j engine.Job) (s shared) {

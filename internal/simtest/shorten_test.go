@@ -15,19 +15,19 @@ func TestShorten(t *testing.T) {
 		}
 		return kept && r.Luck.Odds[Crash] > 0 && r.Luck.Odds[ListStale] > 0 && r.Luck.Until >= 10*time.Minute
 	})
-	t.Run("only the faults that it takes are left", func(t *testing.T) {
+	t.Run("keeps only the necessary faults", func(t *testing.T) {
 		if got, want := r.Luck.String(), "crash,list-stale"; got != want {
-			t.Errorf("left are %s, want %s", got, want)
+			t.Errorf("kept %s, want %s", got, want)
 		}
 	})
-	t.Run("only the jobs that it takes are left, and of an array not much more", func(t *testing.T) {
+	t.Run("keeps only the necessary jobs and shortens arrays", func(t *testing.T) {
 		if len(r.Jobs) != 1 || r.Jobs[0].Array.Size() != 5 {
-			t.Errorf("left are %d jobs, the first of %d elements; want one of 5", len(r.Jobs), r.Jobs[0].Array.Size())
+			t.Errorf("kept %d jobs, the first with %d elements; want one with 5", len(r.Jobs), r.Jobs[0].Array.Size())
 		}
 	})
-	t.Run("what goes wrong ends early", func(t *testing.T) {
+	t.Run("ends the faults early", func(t *testing.T) {
 		if r.Luck.Until != 15*time.Minute {
-			t.Errorf("it ends after %v, want 15m", r.Luck.Until)
+			t.Errorf("faults end after %v, want 15m", r.Luck.Until)
 		}
 	})
 	if tried > 100 {

@@ -12,7 +12,7 @@ import (
 // must lead it to the same State. So everything that influences a later decision is in the State.
 
 // These are the odds of each check in a step, from dice of their own, and by what factor they are lower in a crowded
-// fleet. A fault mostly stays visible, or comes again.
+// fleet. A fault mostly stays visible, or occurs again.
 const (
 	checkedIn  = 20
 	twinnedIn  = 50

@@ -133,7 +133,7 @@ func (w *World) stopAll(v *vm) {
 	}
 }
 
-// reclaim makes the cloud take the instance back: it is listed as stopped, or briefly as reclaimed, or just vanishes.
+// reclaim makes the cloud interrupt the instance: it is listed as stopped, or briefly as reclaimed, or just vanishes.
 func (v *vm) reclaim() {
 	if !v.alive {
 		return
@@ -151,10 +151,10 @@ func (v *vm) reclaim() {
 	}
 }
 
-// noticed is how long a cloud's notice precedes its taking an instance back.
+// noticed is how long a cloud's notice precedes the interruption.
 const noticed = 2 * time.Minute
 
-// interrupt makes the cloud announce that it takes the instance back, and mostly do so.
+// interrupt makes the cloud announce an interruption, and mostly carry it out.
 func (v *vm) interrupt() {
 	w := v.w
 	if !v.alive || v.notice != nil || !v.reachable() {
@@ -206,7 +206,7 @@ func (v *vm) tell(body engine.Body) {
 	}
 }
 
-// cut ends an instance's control stream, if there is one. Its controller is told soon, or once it resumes if it is
+// cut ends an instance's control stream, if there is one. Its controller learns of it soon, or once it resumes if it is
 // paused.
 func (w *World) cut(v *vm) {
 	if v == nil || v.link == nil {

@@ -162,7 +162,7 @@ func unlucky(seed uint64) Recipe {
 	return r.voluminous().pooled()
 }
 
-// lateness makes the last job come when instances for the others are on their way or running.
+// lateness submits the last job when instances for the others are coming or running.
 func lateness(r Recipe) Recipe {
 	late := r.Jobs[0]
 	late.Number, late.Name, late.User, late.Labels = 6, "late", "bob", nil
@@ -288,12 +288,12 @@ func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	return jobs
 }
 
-// givenUp returns a world that somebody gives up sooner or later.
+// givenUp returns a world whose user gives up sooner or later.
 func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
 	r.Jobs = timed(seed, jobs())
 	r = r.shared().ganged()
-	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // whoever closes a fleet whose store is lost may not have seen it yet
+	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // a user who closes a fleet after losing the store may not have seen this one yet
 	return r
 }
 
@@ -398,8 +398,8 @@ func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 	tryWorlds(t, kind{peopled, (*World).AllSucceeded}, *seeds)
 }
 
-// shards is the number of parts into which seeds are divided: more than run in parallel, so that the last one does not
-// keep the others waiting.
+// shards is the number of parts into which seeds are divided: more than run in parallel, so that a slow last one does
+// not delay the test.
 const shards = 8
 
 // tally sums up all worlds and whether one has failed: only the first failure is explained, and the rest are skipped.
@@ -500,7 +500,7 @@ func (k kind) explain(t *testing.T, w *World) {
 }
 
 // covers D12 K1 K11 F9
-func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
+func TestWorldWithoutFaultsNeedsNoSecondAttempt(t *testing.T) {
 	w := NewWorld(Recipe{Seed: 1, Settings: settings(), Jobs: jobs()})
 	if err := w.Run(time.Hour); err != nil {
 		t.Fatal(err)
@@ -512,11 +512,11 @@ func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 	}
 	// A few more than the limit of 6, since an idle instance is destroyed if it costs far more than a small job needs.
 	if w.Made > 8 {
-		t.Errorf("%d instances were made with a limit of 6 and nothing lost", w.Made)
+		t.Errorf("%d instances were created, although the limit is 6 and none was lost", w.Made)
 	}
 }
 
-func TestListsLagInTheWorldsAsInEachCloud(t *testing.T) {
+func TestWorldsUseTheListLagOfEachCloud(t *testing.T) {
 	for _, l := range lags {
 		if l.cloud != "" {
 			drivertest.ShowsLag(t, l.cloud, l.lag)
@@ -530,7 +530,7 @@ func TestEqualRecipesMakeEqualWorlds(t *testing.T) {
 		a, errA := kind{peopled, (*World).AllSucceeded}.try(peopled(seed))
 		b, errB := kind{peopled, (*World).AllSucceeded}.try(peopled(seed))
 		if a.Events != b.Events || a.Faults != b.Faults || a.now != b.now || fmt.Sprint(errA) != fmt.Sprint(errB) || a.Trace() != b.Trace() {
-			t.Errorf("seed %d: %d events and %d faults once, %d and %d then", seed, a.Events, a.Faults, b.Events, b.Faults)
+			t.Errorf("seed %d: %d events and %d faults first, then %d and %d", seed, a.Events, a.Faults, b.Events, b.Faults)
 		}
 	}
 }

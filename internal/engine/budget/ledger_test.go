@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// fleet is instances that come, change and go, and the ledger that is told of it.
+// fleet is a changing set of instances, and the ledger that follows it.
 type fleet struct {
 	dice     *rand.Rand
 	now      drover.Time
@@ -34,7 +34,7 @@ func (f *fleet) claim(id int64) (budget.Claim, bool) {
 	return c, there
 }
 
-// anew is a ledger made of what there is now.
+// anew returns a ledger rebuilt from the present claims.
 func (f *fleet) anew() *budget.Ledger {
 	spent, spending, turn := f.ledger.State()
 	l := budget.New(spent, spending, turn, f.claim)
@@ -49,7 +49,7 @@ func (f *fleet) anew() *budget.Ledger {
 	return l
 }
 
-// draw is an instance as it may be.
+// draw returns a random claim.
 func (f *fleet) draw() budget.Claim {
 	price := drover.Money(1+f.dice.Int64N(9)) * drover.Dollar / 10
 	o := drover.Offering{Price: price, Type: drover.InstanceType{Resources: drover.Resources{CPU: 4000}}}
@@ -71,7 +71,7 @@ func (f *fleet) payer() budget.Payer {
 	return budget.Payer{User: []string{"ada", "bob"}[f.dice.IntN(2)], Labels: []string{"", "project=p", "kind=k\nproject=p"}[f.dice.IntN(3)]}
 }
 
-// step changes something: an instance is new, created, begins or ends an attempt, or goes.
+// step makes a random change: an instance is added or created, starts or ends an attempt, or goes.
 func (f *fleet) step() {
 	f.now = f.now.Add(time.Duration(f.dice.Int64N(int64(20 * time.Minute))))
 	f.ledger.At(f.now)
@@ -114,9 +114,9 @@ var settings = budget.Settings{
 	},
 }
 
-// A ledger that is kept from change to change, through hours, days and a month that end, answers as one does that is
-// made anew.
-func TestAKeptLedgerAnswersAsOneMadeAnew(t *testing.T) {
+// A ledger updated from change to change, across hours, days and the end of a month, gives the same answers as a
+// rebuilt one.
+func TestLedgerAnswersAsARebuiltOne(t *testing.T) {
 	refused := 0
 	for seed := range uint64(60) {
 		f := newFleet(seed, settings)
@@ -127,7 +127,7 @@ func TestAKeptLedgerAnswersAsOneMadeAnew(t *testing.T) {
 			anew := f.anew()
 			got, want := f.ledger.Refuses(nil, c), anew.Refuses(nil, c)
 			if name(got) != name(want) {
-				t.Fatalf("seed %d, step %d at %v: %s refuses, and %s made anew", seed, n, f.now, name(got), name(want))
+				t.Fatalf("seed %d, step %d at %v: %s refuses, but %s in the rebuilt ledger", seed, n, f.now, name(got), name(want))
 			}
 			if got != nil {
 				refused++
@@ -138,10 +138,10 @@ func TestAKeptLedgerAnswersAsOneMadeAnew(t *testing.T) {
 			present := anew.Present()
 			for i, a := range f.ledger.Present() {
 				if got, want := f.ledger.Sum(a), anew.Sum(present[i]); got != want {
-					t.Fatalf("seed %d, step %d: %s has %v, and %v made anew", seed, n, name(a), got, want)
+					t.Fatalf("seed %d, step %d: %s has %v, but %v in the rebuilt ledger", seed, n, name(a), got, want)
 				}
 				if got, want := f.ledger.Spent(a), anew.Spent(present[i]); got != want {
-					t.Fatalf("seed %d, step %d: %v is spent of %s, and %v made anew", seed, n, got, name(a), want)
+					t.Fatalf("seed %d, step %d: %v is spent of %s, but %v in the rebuilt ledger", seed, n, got, name(a), want)
 				}
 			}
 		}
@@ -177,25 +177,25 @@ func TestALedger(t *testing.T) {
 	rental := func(price drover.Money) budget.Commitment {
 		return budget.Commitment{Offers: []drover.Offering{{Price: price}}, Boots: 30 * time.Minute}
 	}
-	t.Run("refuses what would pass the limit of the next hour, which holds what was promised", func(t *testing.T) {
+	t.Run("refuses a commitment that would exceed the next hour's limit together with earlier ones", func(t *testing.T) {
 		f := newFleet(1, hour) // ten past ten
 		running(f, 90*drover.Dollar/100)
 		if a := f.ledger.Refuses(nil, rental(drover.Dollar*6/10)); a == nil || !a.Present {
-			t.Errorf("%s refuses, want this hour", name(a))
+			t.Errorf("%s refuses, want this hour's account", name(a))
 		}
-		after(f, 45*time.Minute) // five to eleven: of half an hour 25 minutes are in the next
+		after(f, 45*time.Minute) // five to eleven: 25 minutes of half an hour are in the next
 		if a := f.ledger.Refuses(nil, rental(drover.Dollar*6/10)); a == nil || a.Present {
-			t.Errorf("%s refuses, want the next hour", name(a))
+			t.Errorf("%s refuses, want the next hour's account", name(a))
 		}
 	})
-	t.Run("allows what the end of another pays for", func(t *testing.T) {
+	t.Run("allows a commitment that the end of another instance makes room for", func(t *testing.T) {
 		f := newFleet(1, hour)
 		running(f, 90*drover.Dollar/100)
 		if a := f.ledger.Refuses([]*budget.Claim{f.ledger.Claim(1)}, rental(drover.Dollar*6/10)); a != nil {
 			t.Errorf("%s refuses", name(a))
 		}
 	})
-	t.Run("tells of each limit once in a window, and of the hard one again in the next", func(t *testing.T) {
+	t.Run("reports each limit once per window", func(t *testing.T) {
 		f := newFleet(1, hour)
 		running(f, 2*drover.Dollar)
 		told := ""
@@ -207,26 +207,26 @@ func TestALedger(t *testing.T) {
 			}
 		}
 		if want := "22:26 hard false, 22:41 hard true, 23:16 hard false, 23:31 hard true, "; told != want {
-			t.Errorf("told %s want %s", told, want)
+			t.Errorf("reported %s want %s", told, want)
 		}
 	})
-	t.Run("keeps what is settled in the windows in which it was spent", func(t *testing.T) {
+	t.Run("counts a settled cost in the windows in which it was spent", func(t *testing.T) {
 		f := newFleet(1, hour)
 		f.ledger.SettleInstance(6*drover.Dollar, func(from, to drover.Time) drover.Money {
 			return drover.Tariff{Price: 6 * drover.Dollar}.Cost(f.now, from, min(to, f.now.Add(time.Hour)))
 		})
 		if used := f.ledger.Usages(); used[0].Spent != 5*drover.Dollar {
-			t.Errorf("%v is spent of this hour", used[0].Spent)
+			t.Errorf("%v is spent in this hour", used[0].Spent)
 		}
 		after(f, time.Hour)
 		if used := f.ledger.Usages(); used[0].Spent != drover.Dollar {
-			t.Errorf("%v is spent of the next hour", used[0].Spent)
+			t.Errorf("%v is spent in the next hour", used[0].Spent)
 		}
 	})
 }
 
-// An instance may be paid up to the end of a period that is still to come. When it goes, all of that is spent at once.
-func TestALimitThatIsPassedByABillThatGoesOnIsTold(t *testing.T) {
+// An instance may be paid for until the end of its billing period. When it goes, all of that is spent at once.
+func TestReportsALimitExceededByAPaidPeriod(t *testing.T) {
 	f := newFleet(1, budget.Settings{Budgets: []budget.Budget{{Soft: budget.Amounts{Hourly: drover.Dollar / 2}}}})
 	f.claims[1] = budget.Claim{Asked: f.now, Created: f.now, Tariff: drover.Tariff{Price: drover.Dollar}, Billing: drover.Billing{Period: time.Hour}}
 	f.last = 1
@@ -235,7 +235,7 @@ func TestALimitThatIsPassedByABillThatGoesOnIsTold(t *testing.T) {
 	f.now = f.now.Add(time.Minute)
 	f.ledger.At(f.now)
 	if passed, _, _ := f.ledger.Watch(); len(passed) > 0 {
-		t.Fatalf("after a minute %v is told", passed)
+		t.Fatalf("after a minute, %v is reported", passed)
 	}
 	bill := func(from, to drover.Time) drover.Money {
 		return drover.Tariff{Price: drover.Dollar}.Cost(f.now.Add(-time.Minute), from, min(to, f.now.Add(59*time.Minute)))
@@ -244,6 +244,6 @@ func TestALimitThatIsPassedByABillThatGoesOnIsTold(t *testing.T) {
 	f.ledger.Changed(1)
 	f.ledger.SettleInstance(drover.Dollar, bill)
 	if passed, _, _ := f.ledger.Watch(); len(passed) != 1 {
-		t.Errorf("%v is told, want the soft limit", passed)
+		t.Errorf("%v is reported, want the soft limit", passed)
 	}
 }

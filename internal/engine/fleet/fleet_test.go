@@ -20,7 +20,7 @@ var (
 	want  = fleet.Demand{Shape: class.Shape}
 )
 
-// instance is a ready one, with nothing on it.
+// instance returns a ready instance with no attempts.
 func instance(id int64) *fleet.Member {
 	return &fleet.Member{Instance: fleet.Instance{
 		ID: id, Name: fmt.Sprint("drover-", id), Cloud: "local", ProviderID: fmt.Sprint("i-", id), Type: drover.InstanceType{Name: "standard-4", Resources: size},
@@ -40,8 +40,9 @@ func check(t interface {
 	}
 }
 
-// Whatever happens to instances: load, reservations, index and census add up, and the State has all of it.
-func TestWhatIsKeptBesideTheStateFollowsFromIt(t *testing.T) {
+// Whatever happens to instances, their load, reservations, index and census are consistent, and the State determines
+// them.
+func TestDerivedDataFollowsFromTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, next := fleet.New(nil), int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -55,7 +56,7 @@ func TestWhatIsKeptBesideTheStateFollowsFromIt(t *testing.T) {
 			check(t, f)
 		}
 		if diff := cmp.Diff(state(f), state(rebuilt(f))); diff != "" {
-			t.Fatalf("a fleet that is made of the State has another (-was +is):\n%s", diff)
+			t.Fatalf("a fleet rebuilt from the State has another State (-was +is):\n%s", diff)
 		}
 	})
 }
@@ -117,7 +118,7 @@ func state(f *fleet.Fleet) [3]any {
 	return [3]any{instances, attempts, departed}
 }
 
-func TestTheIndexFollowsWhatChanges(t *testing.T) {
+func TestIndexFollowsChanges(t *testing.T) {
 	f := fleet.New(nil)
 	small, large := instance(1), instance(2)
 	f.Add(small)
@@ -127,12 +128,12 @@ func TestTheIndexFollowsWhatChanges(t *testing.T) {
 	small.State = drover.InstanceRunning
 	f.Changed(small)
 	if diff := cmp.Diff([]int64{2, 1}, ids(f.Index().Ready)); diff != "" {
-		t.Errorf("the emptier one is not first (-want +got):\n%s", diff)
+		t.Errorf("the emptier instance is not first (-want +got):\n%s", diff)
 	}
 	large.Idle = drover.IdleHold
 	f.Changed(large)
 	if diff := cmp.Diff([]int64{1}, ids(f.Index().Ready)); diff != "" {
-		t.Errorf("a held instance is not taken off (-want +got):\n%s", diff)
+		t.Errorf("a held instance is still listed (-want +got):\n%s", diff)
 	}
 	check(t, f)
 }
@@ -144,27 +145,27 @@ func ids(all []*fleet.Member) (of []int64) {
 	return of
 }
 
-func TestTheCensusFollowsWhatIsRevised(t *testing.T) {
+func TestCensusFollowsRevisions(t *testing.T) {
 	f := fleet.New(nil)
 	f.Add(instance(1))
 	f.Add(instance(2))
 	if n := f.Census().Hold(&want, 100, 1); n != 8 {
-		t.Errorf("two empty instances hold %d jobs of a quarter each, want 8", n)
+		t.Errorf("two empty instances hold %d quarter-sized jobs, want 8", n)
 	}
 	f.Member(1).Lost = []int64{1}
 	if n := f.Census().Hold(&want, 100, 1); n != 8 {
-		t.Errorf("before the change is reported they hold %d, want 8", n)
+		t.Errorf("before Revise they hold %d, want 8", n)
 	}
 	f.Revise(f.Member(1))
 	if n := f.Census().Hold(&want, 100, 1); n != 4 {
-		t.Errorf("with one that has lost the job they hold %d, want 4", n)
+		t.Errorf("after one has lost the job they hold %d, want 4", n)
 	}
 	if n := f.Census().Hold(&want, 100, 2); n != 8 {
-		t.Errorf("of another job they hold %d, want 8", n)
+		t.Errorf("they hold %d of another job, want 8", n)
 	}
 }
 
-func TestWhoseInstanceServesWhom(t *testing.T) {
+func TestServes(t *testing.T) {
 	ada, bob := drover.OwnerMark("ada"), drover.OwnerMark("bob")
 	for _, c := range []struct {
 		name  string
@@ -172,16 +173,16 @@ func TestWhoseInstanceServesWhom(t *testing.T) {
 		of    string
 		wants bool
 	}{
-		{"nobody's serves everybody where instances are shared", fleet.Member{}, ada, true},
-		{"a user's serves that user", fleet.Member{Instance: fleet.Instance{Owner: ada}}, ada, true},
-		{"a user's serves no other", fleet.Member{Instance: fleet.Instance{Owner: ada}}, bob, false},
-		{"one that was used by all becomes nobody's own", fleet.Member{Instance: fleet.Instance{Used: true}, Policy: fleet.Policy{Sharing: drover.ShareUser}}, ada, false},
-		{"everyone's needs its jobs to be kept apart", fleet.Member{Policy: fleet.Policy{Sharing: drover.ShareEveryone}}, ada, false},
-		{"a pool may take no jobs", fleet.Member{Instance: fleet.Instance{Owner: ada}, Policy: fleet.Policy{NoJobs: true}}, ada, false},
+		{"an instance without an owner serves everyone where instances are shared", fleet.Member{}, ada, true},
+		{"a user's instance serves that user", fleet.Member{Instance: fleet.Instance{Owner: ada}}, ada, true},
+		{"a user's instance serves no other user", fleet.Member{Instance: fleet.Instance{Owner: ada}}, bob, false},
+		{"a used instance without an owner serves nobody where instances belong to users", fleet.Member{Instance: fleet.Instance{Used: true}, Policy: fleet.Policy{Sharing: drover.ShareUser}}, ada, false},
+		{"everyone's instance must isolate its jobs", fleet.Member{Policy: fleet.Policy{Sharing: drover.ShareEveryone}}, ada, false},
+		{"a pool may allow no jobs", fleet.Member{Instance: fleet.Instance{Owner: ada}, Policy: fleet.Policy{NoJobs: true}}, ada, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.in.Serves(&fleet.Demand{Owner: c.of}); got != c.wants {
-				t.Errorf("it serves: %v", got)
+				t.Errorf("serves: %v", got)
 			}
 		})
 	}
@@ -198,12 +199,12 @@ func TestListsProveAnInstanceGoneOnlyAfterTheirLag(t *testing.T) {
 		change func(in *fleet.Member)
 		gone   bool
 	}{
-		{"the list that missed it first", 0, lag, nil, false},
-		{"another within the lag", lag - 1, lag, nil, false},
-		{"another after the lag", lag, lag, nil, true},
-		{"where lists do not lag, a second is enough", time.Second, 0, nil, true},
-		{"one without an address has to be missing for twice as long", lag, lag, func(in *fleet.Member) { in.Unlocated = true }, false},
-		{"one whose create call was not answered still longer", 2*lag - 1, lag, func(in *fleet.Member) { in.ProviderID = "" }, false},
+		{"the first list without it", 0, lag, nil, false},
+		{"a second list within the lag", lag - 1, lag, nil, false},
+		{"a second list after the lag", lag, lag, nil, true},
+		{"without lag, one second is enough", time.Second, 0, nil, true},
+		{"without an address, it must be missing for twice the lag", lag, lag, func(in *fleet.Member) { in.Unlocated = true }, false},
+		{"without an answer to its create call, even longer", 2*lag - 1, lag, func(in *fleet.Member) { in.ProviderID = "" }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := *in
@@ -211,13 +212,13 @@ func TestListsProveAnInstanceGoneOnlyAfterTheirLag(t *testing.T) {
 				c.change(&in)
 			}
 			if got := in.MissedTwice(in.Missing.Add(c.after), c.lag); got != c.gone {
-				t.Errorf("it is proved gone: %v", got)
+				t.Errorf("proved gone: %v", got)
 			}
 		})
 	}
 }
 
-func TestADepartedInstanceReturnsAsItWas(t *testing.T) {
+func TestDepartedInstanceReturnsUnchanged(t *testing.T) {
 	f := fleet.New(nil)
 	in := instance(1)
 	f.Add(in)
@@ -225,14 +226,14 @@ func TestADepartedInstanceReturnsAsItWas(t *testing.T) {
 	d := f.Depart(in, drover.InstanceIdle, drover.Time(0).Add(time.Hour), 7)
 	f.Remove(in)
 	if !f.ShowDeparted("local", "i-1", &fleet.Sighting{Name: "drover-1"}) || len(f.Shown()) == 0 {
-		t.Fatal("a list shows it, and that is not known")
+		t.Fatal("a list shows the departed instance, but Shown does not")
 	}
 	if d.Shown != nil {
-		t.Error("what a State may hold was changed")
+		t.Error("a Departed that a State may hold was changed")
 	}
 	back := f.Return(f.Departed()[0])
 	if back.ID != 1 || back.State != drover.InstanceIdle || back.Connected || len(f.Shown()) > 0 {
-		t.Errorf("it returns as %+v", back.Instance)
+		t.Errorf("the instance returns as %+v", back.Instance)
 	}
 	f.Add(back)
 	check(t, f)

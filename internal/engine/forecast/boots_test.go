@@ -20,29 +20,29 @@ func TestBootTimes(t *testing.T) {
 	}
 	usual := []Stat{{Key: "aws/a", Count: 9, Mean: 50 * time.Second}, {Key: "aws/b", Count: 1, Mean: 64 * time.Second}, {Key: "aws/c", Count: 9, Mean: 110 * time.Second}}
 
-	t.Run("are none where nothing was seen", func(t *testing.T) {
+	t.Run("are none without observations", func(t *testing.T) {
 		if b := seen(); b.Usual != 0 || b.Other != nil {
 			t.Errorf("got %+v", b)
 		}
 	})
-	t.Run("are those of most types of a cloud, whatever chance makes of each", func(t *testing.T) {
+	t.Run("are the median of a cloud's types, despite noise", func(t *testing.T) {
 		if diff := cmp.Diff(&BootTimes{Usual: time.Minute, Quickest: time.Minute}, seen(usual...)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("are its own of a type that boots far longer", func(t *testing.T) {
+	t.Run("are a type's own if it boots far more slowly", func(t *testing.T) {
 		b := seen(append(usual, Stat{Key: "aws/metal", Count: 2, Mean: 9 * time.Minute})...)
 		if metal, other := of(b, "aws", "metal"), of(b, "aws", "new"); metal != 9*time.Minute || other > 2*time.Minute {
 			t.Errorf("metal boots for %v, others for %v", metal, other)
 		}
 	})
-	t.Run("are not changed by a single boot", func(t *testing.T) {
+	t.Run("do not change after a single boot", func(t *testing.T) {
 		b := seen(append(usual, Stat{Key: "aws/metal", Count: 1, Mean: 9 * time.Minute})...)
 		if metal := of(b, "aws", "metal"); metal > 2*time.Minute {
 			t.Errorf("metal boots for %v", metal)
 		}
 	})
-	t.Run("differ from cloud to cloud, and one of which nothing was seen is the quickest", func(t *testing.T) {
+	t.Run("differ between clouds, and a cloud without observations counts as the quickest", func(t *testing.T) {
 		b := seen(append(usual, Stat{Key: "here/h", Count: 1, Mean: 2 * time.Second})...)
 		if aws, here, none := of(b, "aws", "b"), of(b, "here", "h"), of(b, "other", "o"); aws != time.Minute || here != bootGrain || none != here {
 			t.Errorf("%v, %v and %v", aws, here, none)

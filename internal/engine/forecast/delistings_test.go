@@ -11,9 +11,9 @@ import (
 func TestDelisting(t *testing.T) {
 	f := forecast.New(forecast.Stats{})
 	if _, known := f.Delisting("c"); known {
-		t.Error("it is known before anything was seen")
+		t.Error("known without observations")
 	}
-	// A cloud lists destroyed instances for as long, and is listed when the forecast says, and every second from then
+	// A cloud lists destroyed instances for this long, and is listed when the forecast says and every second from then
 	// on.
 	lists := func(lists time.Duration) (calls int) {
 		first, _ := f.Delisting("c")
@@ -28,7 +28,7 @@ func TestDelisting(t *testing.T) {
 		lists(30 * time.Second)
 	}
 	if after, _ := f.Delisting("c"); after < 25*time.Second || after > 35*time.Second {
-		t.Errorf("after many of 30 s it expects %v", after)
+		t.Errorf("after many delistings of 30 s, %v is expected", after)
 	}
 	calls := 0
 	for range 20 {
@@ -41,6 +41,6 @@ func TestDelisting(t *testing.T) {
 		lists(5 * time.Second)
 	}
 	if after, _ := f.Delisting("c"); after > 8*time.Second {
-		t.Errorf("after many of 5 s it expects %v", after)
+		t.Errorf("after many delistings of 5 s, %v is expected", after)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 var small = drover.Shape{Need: drover.Resources{CPU: 1000}}
 
-// rounds lets each user's work return the given time after it has ended, so often.
+// rounds makes each user's work return this long after it has ended, n times.
 func rounds(f *forecast.Forecast, n int, gap time.Duration, users ...string) (now drover.Time) {
 	now = drover.Time(time.Hour)
 	for range n {
@@ -47,23 +47,23 @@ func TestHold(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("does not know after two gaps", func(t *testing.T) {
+	t.Run("says nothing after two gaps", func(t *testing.T) {
 		f := forecast.New(forecast.Stats{})
 		if h := hold(f, "", rounds(f, 2, time.Second, "")); h.Seen != 0 {
-			t.Errorf("it knows %+v", h)
+			t.Errorf("got %+v", h)
 		}
 	})
 	t.Run("ignores work that the instance cannot take", func(t *testing.T) {
 		f := forecast.New(forecast.Stats{})
 		now := rounds(f, 5, time.Second, "")
 		if h := f.Hold("", boot, now, func(drover.Shape) time.Duration { return 0 }); h != (forecast.Hold{}) {
-			t.Errorf("it says %+v", h)
+			t.Errorf("got %+v", h)
 		}
 	})
 	t.Run("keeps a user's instance for that user's work alone", func(t *testing.T) {
 		f := forecast.New(forecast.Stats{})
 		now := drover.Time(time.Hour)
-		for range 5 { // every 10 s an instance becomes idle and work comes, of one user after the other
+		for range 5 { // every 10 s an instance becomes idle and work comes, of each user in turn
 			for i := range 12 {
 				user := fmt.Sprint("u", i)
 				f.WorkCame(small, user, 1, now)
@@ -72,20 +72,20 @@ func TestHold(t *testing.T) {
 			}
 		}
 		if h := hold(f, "u3", now); h.Seen == 0 || h.For != 0 {
-			t.Errorf("it says %+v", h)
+			t.Errorf("got %+v", h)
 		}
 		if h := hold(f, "", now); h.For != 5*time.Second {
-			t.Errorf("for everybody's it says %+v", h)
+			t.Errorf("for everybody's instance: %+v", h)
 		}
 	})
-	t.Run("takes everybody's gaps for an unknown user's only if they are too long", func(t *testing.T) {
+	t.Run("uses everybody's gaps for an unknown user only if they are too long", func(t *testing.T) {
 		f := forecast.New(forecast.Stats{})
 		if h := hold(f, "new", rounds(f, 5, 2*boot, "old")); h.Seen == 0 || h.For != 0 {
-			t.Errorf("of rare work it says %+v", h)
+			t.Errorf("for rare work: %+v", h)
 		}
 		f = forecast.New(forecast.Stats{})
 		if h := hold(f, "new", rounds(f, 5, time.Second, "old")); h.Seen != 0 {
-			t.Errorf("of frequent work it says %+v", h)
+			t.Errorf("for frequent work: %+v", h)
 		}
 	})
 	t.Run("is the same after a rebuild", func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHold(t *testing.T) {
 			f.WorkEnded(small, fmt.Sprint(i), drover.Time(i))
 		}
 		if n := len(f.State().Gaps); n != 1000 {
-			t.Errorf("it remembers %d", n)
+			t.Errorf("%d gaps are kept", n)
 		}
 	})
 }

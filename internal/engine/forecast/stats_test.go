@@ -10,7 +10,7 @@ import (
 )
 
 func TestStats(t *testing.T) {
-	t.Run("follow a change within a few times", func(t *testing.T) {
+	t.Run("follow a change within a few observations", func(t *testing.T) {
 		var all []forecast.Stat
 		for at := range drover.Time(20) {
 			all = forecast.See(all, "c/small", time.Minute, at)
@@ -19,27 +19,27 @@ func TestStats(t *testing.T) {
 			all = forecast.See(all, "c/small", 3*time.Minute, 20+at)
 		}
 		if h := all[0]; h.Count != 28 || h.Last != 27 || h.Mean < 2*time.Minute+30*time.Second || h.Mean > 3*time.Minute {
-			t.Errorf("after eight times of three minutes it is %+v", h)
+			t.Errorf("after eight observations of three minutes: %+v", h)
 		}
 	})
 
-	t.Run("are those of late, if there are very many", func(t *testing.T) {
+	t.Run("keep only recent keys, if there are very many", func(t *testing.T) {
 		var all []forecast.Stat
 		for i := range 1000 {
 			all = forecast.See(all, fmt.Sprint(i), time.Minute, drover.Time(i))
 		}
 		for _, h := range all {
 			if h.Last < 800 {
-				t.Errorf("%d are known, among them that of %d", len(all), h.Last)
+				t.Errorf("%d keys are kept, one last seen at %d", len(all), h.Last)
 			}
 		}
 	})
 
-	t.Run("share no memory with those before", func(t *testing.T) {
+	t.Run("share no memory with the previous ones", func(t *testing.T) {
 		was := forecast.See(nil, "a", time.Minute, 1)
 		forecast.See(was, "a", time.Hour, 2)
 		if was[0].Mean != time.Minute {
-			t.Error("what was known has changed")
+			t.Error("the previous statistics have changed")
 		}
 	})
 }

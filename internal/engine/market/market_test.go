@@ -25,7 +25,7 @@ func refused(kind drover.ErrorKind, scope drover.Scope) *drover.Error {
 	return &drover.Error{Kind: kind, Scope: scope, Message: "no", Market: drover.Spot}
 }
 
-// open is a market of two types in two zones.
+// open returns a market with two types in two zones.
 func open() (*market.Market, *market.Catalogue) {
 	c := &market.Catalogue{Name: "c"}
 	m := market.New(nil, nil)
@@ -35,70 +35,70 @@ func open() (*market.Market, *market.Catalogue) {
 	return m, c
 }
 
-func TestABlock(t *testing.T) {
+func TestBlock(t *testing.T) {
 	small := spot("a", "small")
-	t.Run("is tried by one create when its time is over, and doubles if that is refused", func(t *testing.T) {
+	t.Run("lets one create call probe it after its time, and doubles if that is refused", func(t *testing.T) {
 		m, _ := open()
 		b := market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeType))
 		m.Add(b, 1)
 		if m.BlockOf(small) == nil || m.BlockOf(spot("b", "small")) != nil {
-			t.Fatal("it bars something else")
+			t.Fatal("the block does not cover exactly the offering")
 		}
 		m.At(begin.Add(time.Minute))
 		m.Expire(none)
 		if m.BlockFrom(small, 2) != nil {
-			t.Error("nothing may try whether it is over")
+			t.Error("nothing may probe the expired block")
 		}
 		m.Probe(2, []drover.Offering{small})
 		if m.BlockFrom(small, 2) != nil || m.BlockOf(small) == nil {
-			t.Error("others do not wait for its probe")
+			t.Error("others do not wait for the probe")
 		}
 		m.Add(b, 2)
 		if got := m.BlockOf(small).Until(); got != begin.Add(3*time.Minute) {
-			t.Errorf("it lasts until %v, want two minutes more", got)
+			t.Errorf("the block lasts until %v, want two minutes more", got)
 		}
 	})
-	t.Run("that is met again before its end changes nothing", func(t *testing.T) {
+	t.Run("is not restarted by another refusal before its end", func(t *testing.T) {
 		m, _ := open()
 		b := market.BlockFor(small, refused(drover.KindQuota, drover.ScopeType))
 		m.Add(b, 1)
 		was := m.Revision()
 		m.At(begin.Add(time.Second))
 		if began, _ := m.Add(b, 2); began || m.Revision() != was || m.BlockOf(small).Until() != begin.Add(time.Minute) {
-			t.Error("it began anew")
+			t.Error("the block was restarted")
 		}
 	})
-	t.Run("is forgotten when its probe is created", func(t *testing.T) {
+	t.Run("ends when its probe is created", func(t *testing.T) {
 		m, _ := open()
 		m.Add(market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeZone)), 1)
 		m.At(begin.Add(time.Minute))
 		m.Expire(none)
 		m.Probe(2, []drover.Offering{small})
 		if !m.EndProbe(2, small, true, false) || len(m.Blocks()) != 0 {
-			t.Errorf("there still is %v", m.Blocks())
+			t.Errorf("blocks remain: %v", m.Blocks())
 		}
 	})
-	t.Run("for quota is tried as soon as an instance goes", func(t *testing.T) {
+	t.Run("for quota may be probed once an instance is gone", func(t *testing.T) {
 		m, _ := open()
 		m.Add(market.BlockFor(small, refused(drover.KindQuota, "")), 1)
 		if !m.FreeQuota(spot("b", "small")) || m.BlockFrom(small, 2) != nil {
-			t.Error("it still bars everything")
+			t.Error("the block still bars everything")
 		}
 	})
-	t.Run("tells of the zones that have nothing left since", func(t *testing.T) {
+	t.Run("reports zones without unblocked offerings", func(t *testing.T) {
 		m, _ := open()
 		if _, zones := m.Add(market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeType)), 1); len(zones) > 0 {
-			t.Errorf("zones %v have nothing left, but one has a large one", zones)
+			t.Errorf("zones %v are reported, but zone a still has the large type", zones)
 		}
 		if _, zones := m.Add(market.BlockFor(spot("a", "large"), refused(drover.KindCapacity, drover.ScopeZone)), 1); !slices.Equal(zones, []string{"a"}) {
-			t.Errorf("zones %v have nothing left, want a", zones)
+			t.Errorf("zones %v are reported, want a", zones)
 		}
 	})
 }
 
 func TestInterruptions(t *testing.T) {
 	small := spot("a", "small")
-	t.Run("block an offering when there are three of few instances", func(t *testing.T) {
+	t.Run("block an offering if three of few instances are interrupted", func(t *testing.T) {
 		m, _ := open()
 		for i, name := range []string{"x", "y", "z"} {
 			if began := m.Interrupted(int64(i), name, small, 3); began != (name == "z") {
@@ -106,15 +106,15 @@ func TestInterruptions(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of many instances block nothing", func(t *testing.T) {
+	t.Run("block nothing if there are many instances", func(t *testing.T) {
 		m, _ := open()
 		for i, name := range []string{"x", "y", "z"} {
 			if m.Interrupted(int64(i), name, small, 30) {
-				t.Error("a block began")
+				t.Error("a block started")
 			}
 		}
 	})
-	t.Run("end when a probe has lived for a while", func(t *testing.T) {
+	t.Run("stop blocking when a probe has lived for a while", func(t *testing.T) {
 		m, _ := open()
 		for i, name := range []string{"x", "y", "z"} {
 			m.Interrupted(int64(i), name, small, 3)
@@ -126,16 +126,16 @@ func TestInterruptions(t *testing.T) {
 		lives := func(int64) (drover.Time, bool) { return at, true }
 		m.EndProbe(9, small, true, false)
 		if m.Next(lives) != at.Add(15*time.Minute) || m.BlockOf(small) == nil {
-			t.Error("it ended with the create alone")
+			t.Error("the block ended when its probe was created")
 		}
 		m.At(at.Add(15 * time.Minute))
 		if m.Expire(lives); len(m.Blocks()) != 0 {
-			t.Errorf("there still is %v", m.Blocks())
+			t.Errorf("blocks remain: %v", m.Blocks())
 		}
 	})
 }
 
-func TestAThrottleIsHalvedByEachLackAndEasedByEachCreate(t *testing.T) {
+func TestThrottleIsHalvedByEachShortageAndEasedByEachCreate(t *testing.T) {
 	_, c := open()
 	small := spot("a", "small")
 	c.Throttle(small, 7, begin)
@@ -147,18 +147,18 @@ func TestAThrottleIsHalvedByEachLackAndEasedByEachCreate(t *testing.T) {
 	}
 	c.Throttle(small, 7, begin)
 	if n, _ := c.AtOnce(small); !slices.Equal(most, []int{4, 5, 6}) || n != 3 {
-		t.Errorf("%v and then %d may be asked for at once", most, n)
+		t.Errorf("%v and then %d may be requested at once", most, n)
 	}
 	for range 10 {
 		c.Ease(small, 10)
 	}
 	if n, limited := c.AtOnce(small); limited {
-		t.Errorf("no more than %d may be asked for at once", n)
+		t.Errorf("only %d may be requested at once", n)
 	}
 }
 
-// Whatever changes of a catalogue, told as what has changed it is the same as told whole.
-func TestACatalogueToldByItsChangesIsTheWhole(t *testing.T) {
+// Updating a catalogue by its changes gives the same result as the whole catalogue.
+func TestCatalogueUpdatedByChangesIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, c := open()
 		was := c.Offerings
@@ -177,15 +177,15 @@ func TestACatalogueToldByItsChangesIsTheWhole(t *testing.T) {
 			rev := m.Revision()
 			news, again := m.Revise(c, market.Update{Base: c.Hash, Hash: c.Hash + ".", Offerings: changed, Removed: removed})
 			if diff := cmp.Diff(now, append([]drover.Offering(nil), c.Offerings...)); diff != "" || again {
-				t.Fatalf("again %t: %s", again, diff)
+				t.Fatalf("asked again: %t; %s", again, diff)
 			}
 			if moved := m.Revision() != rev; moved != news || moved != (len(changed)+len(removed) > 0) {
-				t.Fatalf("news %t, revision moved %t", news, moved)
+				t.Fatalf("changed: %t, revision raised: %t", news, moved)
 			}
 			was = now
 		}
 		if _, again := m.Revise(c, market.Update{Base: "another"}); !again {
-			t.Fatal("changes of another catalogue are taken")
+			t.Fatal("changes to another catalogue are accepted")
 		}
 	})
 }
@@ -196,13 +196,13 @@ func TestLimits(t *testing.T) {
 	small, large, far := spot("a", "small"), spot("a", "large"), spot("b", "small")
 	l.Take(1, small, far)
 	if l.Passed(large) != nil {
-		t.Error("one more passes a limit of two")
+		t.Error("a second instance exceeds a limit of two")
 	}
 	l.Take(1, large)
 	if got := l.Within([]drover.Offering{small, far, large}); len(got) != 1 || got[0] != far {
-		t.Errorf("within the limits are %v, want that in zone b alone", got)
+		t.Errorf("within the limits are %v, want only the one in zone b", got)
 	}
 	if !l.Clears([]drover.Offering{large}, small) || l.Clears([]drover.Offering{far}, small) {
-		t.Error("what goes in zone a makes room there, and what goes in b does not")
+		t.Error("the end of an instance in zone a does not make room there, or one in zone b does")
 	}
 }

@@ -15,7 +15,7 @@ const now = drover.Time(1e18)
 
 func place(zone string) Place { return Place{"c", zone} }
 
-// some are so many ready instances in a zone, numbered from a first, each asked for a minute after the one before.
+// some returns n ready instances in a zone, numbered from first, each requested a minute after the one before.
 func some(first int64, n int, zone string) (all []View) {
 	for i := range int64(n) {
 		all = append(all, View{Place: place(zone), ID: first + i, Template: "new", Asked: now.Add(time.Duration(i) * time.Minute), Ready: true})
@@ -54,20 +54,20 @@ func TestReconcile(t *testing.T) {
 		short    int
 	}{
 		"an empty pool is spread over its zones": {in: Input{Count: 4, Zones: open("a", "b", "c")}, demands: []string{"a", "b", "c", "a"}},
-		"a new one goes to the zone with the fewest": {
+		"a new instance goes to the zone with the fewest": {
 			in: Input{Count: 6, Zones: open("a", "b"), Views: slices.Concat(some(1, 3, "a"), some(4, 1, "b"))}, demands: []string{"b", "b"},
 		},
-		"of zones with as many the cheapest comes first": {
+		"the cheapest of equally full zones comes first": {
 			in: Input{Count: 1, Zones: []Zone{{Place: place("a"), Open: true, Price: 2}, {Place: place("b"), Open: true, Price: 1}}}, demands: []string{"b"},
 		},
-		"the rest carry what an exhausted zone cannot": {
+		"the other zones make up for an exhausted one": {
 			in: Input{Count: 4, Zones: []Zone{{Place: place("a"), Open: true, Until: now + 1}, {Place: place("b"), Open: true}}}, demands: []string{"b", "b", "b", "b"},
 		},
-		"nothing is demanded where no zone is open": {in: Input{Count: 2, Zones: []Zone{{Place: place("a")}}}, short: 2},
-		"a removed one comes from the zone with the most, the youngest first": {
+		"nothing is demanded if no zone is open": {in: Input{Count: 2, Zones: []Zone{{Place: place("a")}}}, short: 2},
+		"surplus goes from the zone with the most, youngest first": {
 			in: Input{Count: 3, Zones: open("a", "b"), Views: slices.Concat(some(1, 3, "a"), some(4, 2, "b"))}, releases: []int64{3, 5},
 		},
-		"what is not ready goes before what is, and what is idle before what is busy": {
+		"unready instances go first, then idle ones, then busy ones": {
 			in: Input{Count: 1, Views: []View{
 				{Place: place("a"), ID: 1, Ready: true}, {Place: place("a"), ID: 2, Ready: true, Busy: 1}, {Place: place("a"), ID: 3},
 			}}, releases: []int64{3, 1},
@@ -75,50 +75,50 @@ func TestReconcile(t *testing.T) {
 		"the oldest template goes first": {
 			in: Input{Count: 1, Spec: spec(nil), Views: slices.Concat(with(some(1, 1, "a"), func(v *View) { v.Template = "old" }), some(2, 1, "a"))}, releases: []int64{1},
 		},
-		"what is held counts and stays": {
+		"held instances count and stay": {
 			in: Input{Count: 1, Views: with(some(1, 3, "a"), func(v *View) { v.Held = v.ID > 1 })}, releases: []int64{1},
 		},
-		"what goes does not count": {in: Input{Count: 2, Zones: open("a"), Views: with(some(1, 2, "a"), func(v *View) { v.Going = v.ID == 1 })}, demands: []string{"a"}},
-		"a spare pool has so many beyond what is in use": {
+		"a leaving instance does not count": {in: Input{Count: 2, Zones: open("a"), Views: with(some(1, 2, "a"), func(v *View) { v.Going = v.ID == 1 })}, demands: []string{"a"}},
+		"a spare pool has its number beyond those in use": {
 			in: Input{Spec: spec(func(s *Spec) { s.Kind = drover.PoolSpare }), Count: 2, Zones: open("a"), Views: with(some(1, 2, "a"), func(v *View) { v.Busy = 1 })}, demands: []string{"a", "a"},
 		},
-		"and no more than max": {
+		"a spare pool has no more than max": {
 			in: Input{Spec: spec(func(s *Spec) { s.Kind, s.Max = drover.PoolSpare, 3 }), Count: 2, Zones: open("a"), Views: with(some(1, 2, "a"), func(v *View) { v.Busy = 1 })}, demands: []string{"a"},
 		},
-		"a surplus of a spare pool is kept for a while": {
+		"a spare pool keeps its surplus for a while": {
 			in: Input{Spec: spec(func(s *Spec) { s.Kind = drover.PoolSpare }), Count: 1, Views: with(some(1, 3, "a"), func(v *View) { v.Keep = now + drover.Time(v.ID-2) })}, releases: []int64{2, 1},
 		},
-		"balance is not restored by killing": {in: Input{Count: 4, Zones: open("a", "b"), Views: some(1, 4, "a")}},
-		"unless that is wanted, and then the new one comes first": {
+		"balance is not restored by destroying instances": {in: Input{Count: 4, Zones: open("a", "b"), Views: some(1, 4, "a")}},
+		"with rebalance, the new instance comes first": {
 			in: Input{Spec: spec(func(s *Spec) { s.Rebalance = true }), Count: 4, Zones: open("a", "b"), Views: some(1, 4, "a")}, demands: []string{"b"},
 		},
-		"the old one waits for it": {
+		"with rebalance, the old instance waits for the new one": {
 			in: Input{Spec: spec(func(s *Spec) { s.Rebalance = true }), Count: 4, Zones: open("a", "b"), Views: append(some(1, 4, "a"), View{Place: place("b"), ID: 5})},
 		},
-		"and goes then": {
+		"with rebalance, the old instance goes once the new one is ready": {
 			in: Input{Spec: spec(func(s *Spec) { s.Rebalance = true }), Count: 4, Zones: open("a", "b"), Views: slices.Concat(some(1, 4, "a"), some(5, 1, "b"))}, releases: []int64{4},
 		},
-		"a changed template replaces in steps": {
+		"a changed template replaces instances in steps": {
 			in: Input{Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template, v.Busy = "old", int(v.ID)%2 })}, demands: []string{"a", "a"}, releases: []int64{2},
 		},
-		"without surge none is made before one went": {
+		"without surge, one goes before another is demanded": {
 			in: Input{Spec: spec(func(s *Spec) { s.MaxSurge = 0 }), Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}, demands: []string{"a"}, releases: []int64{3},
 		},
-		"without unavailability none goes before another is ready": {
+		"without unavailability, none goes before another is ready": {
 			in: Input{Spec: spec(func(s *Spec) { s.MaxUnavailable = 0 }), Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}, demands: []string{"a"},
 		},
 		"replacement stops when it fails": {in: Input{Stuck: true, Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}},
-		"and what failed goes, not what serves": {
+		"a failed replacement goes, not a serving instance": {
 			in: Input{Stuck: true, Count: 3, Zones: open("a"), Views: append(with(some(1, 3, "a"), func(v *View) { v.Template = "old" }), View{Place: place("b"), ID: 9, Template: "new"})}, releases: []int64{9},
 		},
-		"what is too old is replaced": {
+		"an instance that is too old is replaced": {
 			in: Input{Spec: spec(func(s *Spec) { s.MaxAge = time.Hour }), Count: 2, Zones: open("a"), Views: with(some(1, 2, "a"), func(v *View) {
 				if v.ID == 1 {
 					v.Asked = now.Add(-time.Hour)
 				}
 			})}, demands: []string{"a"}, releases: []int64{1},
 		},
-		"a zone that is taken out is replaced at once, and left as others become ready": {
+		"instances in a removed zone are replaced at once, and go as others become ready": {
 			in: Input{Spec: spec(func(s *Spec) { s.Zones = []string{"b"} }), Count: 3, Zones: open("b"), Views: slices.Concat(some(1, 3, "a"))}, demands: []string{"b", "b", "b"}, releases: []int64{1},
 		},
 	} {
@@ -143,13 +143,13 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("releases (-want +got):\n%s", diff)
 			}
 			if got.Short != c.short {
-				t.Errorf("%d are short, want %d", got.Short, c.short)
+				t.Errorf("%d instances are short, want %d", got.Short, c.short)
 			}
 		})
 	}
 }
 
-// world carries plans out, and has instances become ready, vanish and be busy by chance.
+// world carries out plans; its instances become ready, vanish and become busy at random.
 type world struct {
 	t    *testing.T
 	dice *rand.Rand
@@ -184,14 +184,14 @@ func (w *world) counts() (all map[Place]int, counted, ready int) {
 	return all, counted, ready
 }
 
-// settle carries plans out until one asks for nothing.
+// settle carries out plans until one asks for nothing.
 func (w *world) settle() (p Plan) {
 	for range 5 {
 		if p = w.step(); len(p.Demands)+len(p.Releases) == 0 {
 			return p
 		}
 	}
-	w.t.Fatalf("plan follows plan: %+v", p)
+	w.t.Fatalf("the plans do not settle: %+v", p)
 	return p
 }
 
@@ -205,14 +205,14 @@ func (w *world) step() Plan {
 		zones, _, ready := w.counts()
 		for _, o := range w.in.Views {
 			if balanced && r.Why == Surplus && !w.in.Stuck && !o.Going && !o.Held && o.Keep <= w.in.Now && (o.Busy == 0 || w.in.Spec.Kind != drover.PoolSpare) && zones[o.Place] > zones[v.Place] && w.in.Spec.Allows(o.Place) {
-				w.t.Fatalf("a surplus goes from %v, and %v has more", v.Place, o.Place)
+				w.t.Fatalf("a surplus instance goes from %v, but %v has more", v.Place, o.Place)
 			}
 		}
 		if v.Held || v.Going {
 			w.t.Fatalf("%+v is released", v)
 		}
 		if v.Ready && r.Why != Surplus && ready-1 < p.Wanted-w.in.Spec.MaxUnavailable {
-			w.t.Fatalf("%+v is replaced, and %d of %d are ready", v, ready, p.Wanted)
+			w.t.Fatalf("%+v is replaced, but only %d of %d are ready", v, ready, p.Wanted)
 		}
 		v.Going = true
 	}
@@ -221,7 +221,7 @@ func (w *world) step() Plan {
 			zones, _, _ := w.counts()
 			for _, z := range w.in.Zones {
 				if z.Place == d.Place && (!z.Open || z.Until > w.in.Now) || z.Open && w.in.Spec.Allows(z.Place) && z.Until <= w.in.Now && zones[z.Place] < zones[d.Place] {
-					w.t.Fatalf("one is demanded in %v, with %v in %+v", d.Place, zones, w.in.Zones)
+					w.t.Fatalf("an instance is demanded in %v, with %v in %+v", d.Place, zones, w.in.Zones)
 				}
 			}
 		} else {
@@ -232,17 +232,17 @@ func (w *world) step() Plan {
 		w.in.Views = append(w.in.Views, View{Place: d.Place, ID: w.last, Template: w.in.Spec.Template, Asked: w.in.Now})
 	}
 	if _, counted, _ := w.counts(); counted > p.Wanted+max(1, w.in.Spec.MaxSurge) && w.idleSurplus() {
-		w.t.Fatalf("%d count of %d", counted, p.Wanted)
+		w.t.Fatalf("%d instances count, of %d wanted", counted, p.Wanted)
 	}
 	return p
 }
 
-// idleSurplus reports whether something may be released at all.
+// idleSurplus reports whether any instance may be released.
 func (w *world) idleSurplus() bool {
 	return slices.ContainsFunc(w.in.Views, func(v View) bool { return !v.Going && !v.Held && v.Keep <= w.in.Now })
 }
 
-// happen has something happen.
+// happen makes random changes.
 func (w *world) happen() {
 	w.in.Now += drover.Time(w.dice.IntN(int(time.Minute)))
 	w.in.Views = slices.DeleteFunc(w.in.Views, func(v View) bool { return v.Going && w.dice.IntN(2) == 0 || w.dice.IntN(60) == 0 })
@@ -297,7 +297,7 @@ func TestWhateverHappensAPoolComesToItsNumber(t *testing.T) {
 		}
 		zones, counted, _ := w.counts()
 		if !p.Settled || counted != p.Wanted {
-			t.Fatalf("seed %d: %d count of %d: %+v", seed, counted, p.Wanted, p)
+			t.Fatalf("seed %d: %d instances count, of %d wanted: %+v", seed, counted, p.Wanted, p)
 		}
 		if most, least := max(zones[place("a")], zones[place("b")], zones[place("c")]), min(zones[place("a")], zones[place("b")], zones[place("c")]); w.in.Spec.Rebalance && w.in.Spec.Kind != drover.PoolSpare && w.in.Spec.Spread == drover.SpreadBalanced && most-least > 1 {
 			t.Fatalf("seed %d: %v", seed, zones)
@@ -316,20 +316,20 @@ func TestMix(t *testing.T) {
 		return n
 	}
 	if n := onDemand(Input{Spec: mixed, Now: now, Count: 5, Zones: zones}); n != 3 {
-		t.Errorf("of five that are missing %d are on demand, want one and half of the rest", n)
+		t.Errorf("%d of five missing instances are on demand, want one and half of the rest", n)
 	}
 	views := with(some(1, 5, "a"), func(v *View) { v.OnDemand = v.ID <= 3 })
 	if n := onDemand(Input{Spec: mixed, Now: now, Count: 7, Zones: zones, Views: views}); n != 1 {
-		t.Errorf("beside three on demand, two more have %d on demand, want 1", n)
+		t.Errorf("with three of five on demand, %d of two more are on demand, want 1", n)
 	}
 	closed := open("a")
 	closed[0].Spot = true
 	if p := Reconcile(Input{Spec: mixed, Now: now, Count: 2, Zones: closed}); len(p.Demands) != 2 || p.Demands[0].OnDemand {
-		t.Errorf("where nothing is to be had on demand, it is waited for: %+v", p)
+		t.Errorf("without on-demand capacity the plan does not fall back to spot: %+v", p)
 	}
 	p := Reconcile(Input{Spec: mixed, Now: now, Count: 3, Zones: zones, Views: with(some(1, 5, "a"), func(v *View) { v.OnDemand = v.ID >= 4 })})
 	if len(p.Releases) != 2 || p.Releases[0].ID > 3 || p.Releases[1].ID > 3 {
-		t.Errorf("of two that are too many, the mix needs %+v", p.Releases)
+		t.Errorf("the plan releases an instance that the mix needs: %+v", p.Releases)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestRatio(t *testing.T) {
 	for inUse, want := range map[int]int{0: 1, 9: 1, 10: 1, 11: 2, 95: 10} {
 		in.InUse = inUse
 		if p := Reconcile(in); p.Wanted != want {
-			t.Errorf("with %d in use %d are wanted, want %d", inUse, p.Wanted, want)
+			t.Errorf("with %d in use, %d are wanted, want %d", inUse, p.Wanted, want)
 		}
 	}
 }

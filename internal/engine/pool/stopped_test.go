@@ -9,8 +9,7 @@ import (
 	"drover"
 )
 
-// asleep are stopped instances that may be started, one in each of some zones, numbered from 10, each costing what it
-// says.
+// asleep returns stopped instances that may be started, one per zone, numbered from 10, with these prices.
 func asleep(zones string, prices ...drover.Money) (all []View) {
 	for i, price := range prices {
 		all = append(all, View{Place: place(zones[i : i+1]), ID: int64(10 + i), Template: "new", Price: price, Stopped: true, Startable: true})
@@ -30,28 +29,28 @@ func TestStopped(t *testing.T) {
 		releases []Release
 		demands  int
 	}{
-		"one is started before another is demanded, and the reserve is refilled": {
+		"a stopped instance is started before another is demanded, and the reserve is refilled": {
 			in: Input{Spec: keeps(1), Count: 1, Views: asleep("a", 5)}, starts: []int64{10}, demands: 1,
 		},
-		"where none is kept any more, all go, and one is rented": {
+		"if none is to be kept, all go, and one is rented": {
 			in: Input{Spec: keeps(0), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, releases: []Release{{10, Unkept}, {11, Unkept}}, demands: 1,
 		},
-		"of several in zones with as many, the cheapest": {
+		"in equally full zones, the cheapest is started": {
 			in: Input{Spec: keeps(3), Count: 1, Views: asleep("abc", 7, 3, 5)}, starts: []int64{11}, demands: 1,
 		},
 		"the emptiest zone comes before the cheapest": {
 			in: Input{Spec: keeps(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{11}, demands: 1,
 		},
-		"but not in a pool that is spread to be cheap": {
+		"with the cheapest spread, the cheapest comes first": {
 			in: Input{Spec: cheapest(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{10}, demands: 1,
 		},
-		"one that is ready beyond the number is stopped": {
+		"a ready instance beyond the number is stopped": {
 			in: Input{Spec: keeps(1), Count: 1, Views: able(some(1, 2, "a"))}, stops: []int64{2},
 		},
-		"more than are kept go": {
+		"surplus stopped instances go": {
 			in: Input{Spec: keeps(1), Count: 0, Views: asleep("ab", 1, 1)}, releases: []Release{{11, Unkept}},
 		},
-		"and those of an older template": {
+		"stopped instances of an older template go": {
 			in: Input{Spec: keeps(1), Count: 0, Views: with(asleep("a", 1), func(v *View) { v.Template = "old" })}, releases: []Release{{10, Outdated}}, demands: 1,
 		},
 	} {

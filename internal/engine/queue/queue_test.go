@@ -13,7 +13,7 @@ import (
 	"drover/internal/engine/queue"
 )
 
-// Whatever is added, removed and asked: ranges are a set of indexes.
+// Ranges behave as a set of indexes under any sequence of operations.
 func TestRangesAreASetOfIndexes(t *testing.T) {
 	indexes := func(r queue.Ranges) (all []int) {
 		for _, run := range r {
@@ -46,7 +46,7 @@ func TestRangesAreASetOfIndexes(t *testing.T) {
 				t.Fatalf("%v: %s", r, diff)
 			}
 			if rank, _ := slices.BinarySearch(all, i); r.Rank(i) != rank {
-				t.Fatalf("%d is of rank %d in %v", i, r.Rank(i), r)
+				t.Fatalf("%d has rank %d in %v", i, r.Rank(i), r)
 			}
 			left := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return other[i] })
 			if diff := cmp.Diff(left, indexes(r.Without(o))); diff != "" && len(left)+len(r.Without(o)) > 0 {
@@ -65,41 +65,41 @@ func array(number int64, n int) queue.Job {
 	return queue.NewJob(number, "ada", drover.JobSpec{Array: drover.Array{Set: true, Last: n - 1}, Priority: 1})
 }
 
-func TestWhatIsPostponed(t *testing.T) {
+func TestPostponed(t *testing.T) {
 	now := drover.Time(1e18)
-	t.Run("is what of a gang waits while others of it are live", func(t *testing.T) {
+	t.Run("includes a gang's waiting elements while others of it are live", func(t *testing.T) {
 		j := array(1, 6)
 		j.Gang = 3
 		j.Postpone(1, 2, now)
 		if got := j.Postponed; !slices.Equal(got, queue.Ranges{{First: 0, Last: 2}}) {
-			t.Errorf("it is %v", got)
+			t.Errorf("postponed: %v", got)
 		}
 		if j.Postpone(1, 0, now); len(j.Postponed) > 0 {
-			t.Errorf("then it is %v", j.Postponed)
+			t.Errorf("then postponed: %v", j.Postponed)
 		}
 	})
-	t.Run("is what may not be tried again yet", func(t *testing.T) {
+	t.Run("includes elements whose retry is not due", func(t *testing.T) {
 		j := array(1, 2)
 		j.Element(1).Until = now.Add(time.Minute)
 		if j.Postpone(1, 0, now); !slices.Equal(j.Postponed, queue.Ranges{{First: 1, Last: 1}}) {
-			t.Errorf("it is %v", j.Postponed)
+			t.Errorf("postponed: %v", j.Postponed)
 		}
 		if j.Postpone(1, 0, now.Add(time.Minute)); len(j.Postponed) > 0 {
-			t.Errorf("then it is %v", j.Postponed)
+			t.Errorf("then postponed: %v", j.Postponed)
 		}
 	})
-	t.Run("is what waits of an array beyond those that may run at once", func(t *testing.T) {
+	t.Run("includes an array's elements beyond max_running", func(t *testing.T) {
 		j := array(1, 10)
 		j.MaxRunning = 3
 		j.Queued.Pop() // one runs
 		if j.HoldBack(now); !slices.Equal(j.Postponed, queue.Ranges{{First: 3, Last: 9}}) {
-			t.Errorf("it is %v", j.Postponed)
+			t.Errorf("postponed: %v", j.Postponed)
 		}
 	})
 }
 
-func TestAClass(t *testing.T) {
-	t.Run("gives its elements by number of the job and index", func(t *testing.T) {
+func TestClass(t *testing.T) {
+	t.Run("dequeues elements by job number and index", func(t *testing.T) {
 		one, two := array(1, 2), array(2, 1)
 		c := queue.NewClass(queue.KeyOf(&one, nil))
 		c.Add(&two)
@@ -108,36 +108,36 @@ func TestAClass(t *testing.T) {
 		for c.Queued > 0 {
 			j, index, last := c.Take()
 			if got = append(got, drover.JobID{Number: j.Number, Index: index}); last == c.Has(j) {
-				t.Errorf("it was the last of job %d: %t", j.Number, last)
+				t.Errorf("last element of job %d: %t", j.Number, last)
 			}
 		}
 		if want := []drover.JobID{{Number: 1}, {Number: 1, Index: 1}, {Number: 2}}; !slices.Equal(got, want) {
-			t.Errorf("it gave %v", got)
+			t.Errorf("dequeued %v", got)
 		}
 	})
-	t.Run("has only what has its memory", func(t *testing.T) {
+	t.Run("contains only elements with its memory", func(t *testing.T) {
 		j := array(1, 4)
 		j.Queued.Remove(2)
 		j.Element(2).Memory = drover.GiB
 		j.Enqueue(2)
 		own, grown := queue.KeyOf(&j, nil), queue.KeyOf(&j, nil).With(drover.GiB)
 		if j.WaitingIn(own) != 3 || j.WaitingIn(grown) != 1 {
-			t.Errorf("%d wait with what the job says and %d with more", j.WaitingIn(own), j.WaitingIn(grown))
+			t.Errorf("%d elements wait with the job's own memory and %d with more", j.WaitingIn(own), j.WaitingIn(grown))
 		}
 	})
-	t.Run("of gangs counts whole ones alone", func(t *testing.T) {
+	t.Run("counts only complete gangs", func(t *testing.T) {
 		j := array(1, 10)
 		j.Gang = 4
 		c := queue.NewClass(queue.KeyOf(&j, nil))
 		c.Add(&j)
 		if got := []int{c.WholeWithin(3), c.WholeWithin(7), c.WholeWithin(9), c.WholeWithin(10)}; !slices.Equal(got, []int{0, 4, 8, 10}) {
-			t.Errorf("within 3, 7, 9 and 10 are %v", got)
+			t.Errorf("within 3, 7, 9 and 10: %v", got)
 		}
 	})
 }
 
-func TestAQueue(t *testing.T) {
-	t.Run("knows who follows, once", func(t *testing.T) {
+func TestQueue(t *testing.T) {
+	t.Run("returns a job's followers once", func(t *testing.T) {
 		q := queue.New(nil)
 		one, two, three := array(1, 1), array(2, 1), array(3, 1)
 		two.After, three.After, three.AfterAny = []int64{1}, []int64{1}, []int64{1}
@@ -145,10 +145,10 @@ func TestAQueue(t *testing.T) {
 			q.Add(j)
 		}
 		if got := q.Followers(1); !slices.Equal(got, []int64{2, 3}) || len(q.Followers(1)) > 0 {
-			t.Errorf("they are %v", got)
+			t.Errorf("followers: %v", got)
 		}
 	})
-	t.Run("tells labels apart that matter, and no others", func(t *testing.T) {
+	t.Run("distinguishes only relevant labels", func(t *testing.T) {
 		q := queue.New([]string{"project", "team"})
 		one, two := array(1, 1), array(2, 1)
 		one.Labels, two.Labels = map[string]string{"project": "p", "note": "a"}, map[string]string{"project": "p", "note": "b"}
@@ -156,7 +156,7 @@ func TestAQueue(t *testing.T) {
 			t.Errorf("the classes are %v and %v", q.KeyOf(&one), q.KeyOf(&two))
 		}
 	})
-	t.Run("passes over a try of what waits no more", func(t *testing.T) {
+	t.Run("skips the retry of an element that no longer waits", func(t *testing.T) {
 		q, now := queue.New(nil), drover.Time(1e18)
 		j := array(1, 2)
 		q.Add(&j)
@@ -166,10 +166,10 @@ func TestAQueue(t *testing.T) {
 		}
 		j.Queued.Remove(0)
 		if at := q.NextTry(); at != now.Add(2*time.Second) {
-			t.Errorf("the next is at %v", at)
+			t.Errorf("the next retry is at %v", at)
 		}
 		if due, _ := q.Due(now.Add(time.Second)); due != nil {
-			t.Error("one is due that is not")
+			t.Error("a retry is due too early")
 		}
 		if due, index := q.Due(now.Add(2 * time.Second)); due != &j || index != 1 {
 			t.Errorf("element %d of %v is due", index, due)
@@ -177,7 +177,7 @@ func TestAQueue(t *testing.T) {
 	})
 }
 
-// A million jobs may end in any order: the queue finds each until then.
+// Jobs may end in any order: the queue finds each until then.
 func TestJobsAreFoundByNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, there := queue.New(nil), map[int64]bool{}
@@ -191,7 +191,7 @@ func TestJobsAreFoundByNumber(t *testing.T) {
 				delete(there, n)
 			}
 			if j := q.Job(n); (j != nil) != there[n] || q.Len() != len(there) {
-				t.Fatalf("job %d is found: %t; there are %d of %d", n, j != nil, q.Len(), len(there))
+				t.Fatalf("job %d found: %t; %d jobs, want %d", n, j != nil, q.Len(), len(there))
 			}
 		}
 		var all []int64

@@ -11,9 +11,9 @@ import (
 	"drover/internal/engine/timers"
 )
 
-// Whatever is set, replaced and cleared: each thing is due at the time that was set last, the earliest first, and of
-// equal times the lowest ID.
-func TestEachIsDueAtTheTimeThatWasSetLast(t *testing.T) {
+// After any sequence of calls, each ID is due at the time set last, the earliest first, and of equal times the lowest
+// ID.
+func TestEachIDIsDueAtTheTimeSetLast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all timers.Timers
 		set := map[int64]drover.Time{}
@@ -43,7 +43,7 @@ func TestEachIsDueAtTheTimeThatWasSetLast(t *testing.T) {
 			}
 			delete(set, next)
 			if _, when := first(); all.First() != when || all.At(id) != set[id] {
-				t.Fatalf("the first is at %d and that of %d at %d, want %d of %v", all.First(), id, all.At(id), when, set)
+				t.Fatalf("the first time is %d and that of %d is %d, want %d of %v", all.First(), id, all.At(id), when, set)
 			}
 		}
 	})
