@@ -12,8 +12,8 @@ import (
 	"drover/internal/engine"
 )
 
-// asks returns the effect by which a decision requests a cloud's catalogue.
-func asks(t *testing.T, d engine.Decision) engine.Effect {
+// catalogueRequest returns the effect by which a decision requests a cloud's catalogue.
+func catalogueRequest(t *testing.T, d engine.Decision) engine.Effect {
 	t.Helper()
 	at := slices.IndexFunc(d.Effects, func(f engine.Effect) bool { return f.ListOfferings != nil })
 	if at < 0 {
@@ -50,7 +50,7 @@ func TestCatalogues(t *testing.T) {
 			e, first := catalogueAsked(t)
 			later := drover.Time(1e18 + 2*3600e9)
 			e.Apply(engine.Event{At: 1e18, Body: engine.Offered{Effect: first.ID, Cloud: "c", Offerings: was, Hash: "was"}})
-			second := asks(t, e.Apply(engine.Event{At: later, Body: engine.Ticked{}}))
+			second := catalogueRequest(t, e.Apply(engine.Event{At: later, Body: engine.Ticked{}}))
 			if second.ListOfferings.Have != "was" {
 				rt.Fatalf("the engine has catalogue %q", second.ListOfferings.Have)
 			}
@@ -64,7 +64,7 @@ func TestCatalogues(t *testing.T) {
 	t.Run("changes to an unknown base lead to a request for the whole catalogue", func(t *testing.T) {
 		e, first := catalogueAsked(t)
 		d := e.Apply(engine.Event{At: 1e18, Body: engine.Offered{Effect: first.ID, Cloud: "c", Offerings: []drover.Offering{{Cloud: "c"}}, Base: "another", Hash: "now"}})
-		if again := asks(t, d); again.ListOfferings.Have != "" || e.State().Clouds[0].Known {
+		if again := catalogueRequest(t, d); again.ListOfferings.Have != "" || e.State().Clouds[0].Known {
 			t.Errorf("requested again with base %q, known: %v", again.ListOfferings.Have, e.State().Clouds[0].Known)
 		}
 	})
@@ -78,5 +78,5 @@ func catalogueAsked(t *testing.T) (*engine.Engine, engine.Effect) {
 		t.Fatal(err)
 	}
 	s := engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 1, OffersInterval: 3600e9}}}
-	return e, asks(t, e.Apply(engine.Event{At: 1e18, Body: engine.Configured{Settings: s}}))
+	return e, catalogueRequest(t, e.Apply(engine.Event{At: 1e18, Body: engine.Configured{Settings: s}}))
 }

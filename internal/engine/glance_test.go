@@ -31,8 +31,8 @@ func jobPairs(n int) (jobs []engine.Job) {
 	return jobs
 }
 
-// apart returns jobs that each form a group.
-func apart(n int) (jobs []engine.Job) {
+// separateJobs returns jobs that each form a group.
+func separateJobs(n int) (jobs []engine.Job) {
 	for i := range n {
 		j := waitingJob(int64(1000+i), 1)
 		j.Timeout = time.Duration(i+1) * time.Second
@@ -76,7 +76,7 @@ func refused(t *testing.T, groups int) *engine.Engine {
 	settings := fleet.e.State().Settings
 	settings.Clouds[0].MaxInstances = 2
 	fleet.hear(engine.Configured{Settings: settings})
-	fleet.hear(engine.Submitted{Jobs: apart(groups)})
+	fleet.hear(engine.Submitted{Jobs: separateJobs(groups)})
 	answer := engine.Solved{Effect: fleet.e.State().Solving.Effect}
 	for i := range groups {
 		answer.Plan.Unmet = append(answer.Plan.Unmet, drover.Unmet{Demand: i, Count: 1, Code: drover.ReasonLimit, Text: fmt.Sprint("reason ", i)})
@@ -143,7 +143,7 @@ func booting(t testing.TB, groups int) *engine.Engine {
 	b := newBusy(t, 1, 1, 1)
 	s := b.e.State()
 	s.Settings.Clouds[0].MaxInstances = 2 * groups
-	s.Jobs, s.Attempts, s.Instances = apart(groups), nil, nil
+	s.Jobs, s.Attempts, s.Instances = separateJobs(groups), nil, nil
 	for i, j := range s.Jobs {
 		s.Instances = append(s.Instances, engine.Instance{
 			ID: int64(i + 1), Name: fmt.Sprintf("f-n-%d", i+1), Cloud: "c", ProviderID: fmt.Sprint("p-", i), Type: offering.Type, Resources: size,

@@ -89,14 +89,14 @@ func (r *reasons) askAll(p *player) {
 // check records what reasons lack.
 func (r *reasons) check(subject string, all ...drover.Reason) {
 	for _, why := range all {
-		if lacks := lacksOf(why); lacks != "" {
+		if lacks := missingFrom(why); lacks != "" {
 			r.lacking[fmt.Sprintf("%s lacks %s: %s: %s", alike(subject), lacks, why.Code, alike(why.Text))] = true
 		}
 	}
 }
 
-// lacksOf returns what a reason lacks, or nothing.
-func lacksOf(why drover.Reason) string {
+// missingFrom returns what a reason lacks, or nothing.
+func missingFrom(why drover.Reason) string {
 	switch {
 	case why.Code == "":
 		return "a code"

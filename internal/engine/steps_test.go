@@ -56,7 +56,7 @@ var events = map[string]func(*herd){
 	},
 }
 
-func TestHerdsGoThrough(t *testing.T) {
+func TestHerdEvents(t *testing.T) {
 	if *herdRun == "" {
 		t.Skip("runs only in a process whose steps are counted")
 	}
@@ -103,7 +103,7 @@ func (c counter) count(s size, with, event string, times int) (steps, decisions 
 	c.t.Helper()
 	folder := c.t.TempDir()
 	what := fmt.Sprint(s.instances, s.jobs, s.shapes, s.gang, " ", with, " ", event, " ", times)
-	run := exec.Command(c.program, "-test.run", "^TestHerdsGoThrough$", "-test.gocoverdir", folder, "-herd", what)
+	run := exec.Command(c.program, "-test.run", "^TestHerdEvents$", "-test.gocoverdir", folder, "-herd", what)
 	out, err := run.CombinedOutput()
 	if err != nil {
 		c.t.Fatalf("a herd of %s: %v\n%s", what, err, out)
@@ -128,8 +128,8 @@ func (c counter) count(s size, with, event string, times int) (steps, decisions 
 	return steps, decisions
 }
 
-// aDecision returns the steps of one of a herd's decisions on an event.
-func (c counter) aDecision(s size, with, event string) int {
+// stepsPerDecision returns the steps of one of a herd's decisions on an event.
+func (c counter) stepsPerDecision(s size, with, event string) int {
 	c.t.Helper()
 	times := 40
 	if event == "hours" {
@@ -168,10 +168,10 @@ func TestStepsOfDecisions(t *testing.T) {
 			for _, gang := range []int{0, 4} {
 				s := small
 				s.gang = gang
-				few := count.aDecision(s, with, event)
+				few := count.stepsPerDecision(s, with, event)
 				for what, s := range larger {
 					s.gang = gang
-					if many := count.aDecision(s, with, event); many > 2*few {
+					if many := count.stepsPerDecision(s, with, event); many > 2*few {
 						t.Errorf("with %s, features %s and gangs of %d, a decision on the event %s takes %d steps, but %d in the small herd", what, with, gang, event, many, few)
 					}
 				}
@@ -182,7 +182,7 @@ func TestStepsOfDecisions(t *testing.T) {
 	// Hours end while jobs run, some past their expected end. Ten times the instances have ten times the jobs that
 	// reach theirs, and each is examined.
 	for _, with := range []string{"budgets", "poor"} { // distant limits and exceeded ones
-		few, many := count.aDecision(small, with, "hours"), count.aDecision(larger["ten times the instances"], with, "hours")
+		few, many := count.stepsPerDecision(small, with, "hours"), count.stepsPerDecision(larger["ten times the instances"], with, "hours")
 		if many > 7*few {
 			t.Errorf("with %s and ten times the instances, a decision when an hour ends takes %d steps, but %d in the small herd", with, many, few)
 		}

@@ -285,7 +285,7 @@ func (w *World) promised(in engine.Instance, load []engine.Attempt) billing.Bill
 	return bill
 }
 
-// waiting is the claim of a job that waits for an instance, at the dearest candidate.
+// waiting is the claim of a job that waits for an instance, at the most expensive candidate.
 func (w *World) waiting(in engine.Instance, key engine.GroupKey) (most claim) {
 	now, takes := w.controller.decides, horizonOf(key.Timeout)
 	use := billing.Use{Started: now, Ended: max(now, in.Asked.Add(w.settings.Lifecycle.BootTimeout)).Add(takes), CPU: key.Shape.Need.CPU}

@@ -96,7 +96,7 @@ func (d *Disk) write(w engine.Write) error {
 		}
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
-		maps.DeleteFunc(d.done, func(id drover.JobID, _ int) bool { return id.Number == w.Ended.Number }) // somebody may want it to run again
+		maps.DeleteFunc(d.done, func(id drover.JobID, _ int) bool { return id.Number == w.Ended.Number }) // a person may want it to run again
 	case w.Element != nil:
 		return d.writeElement(*w.Element)
 	case w.Attempt != nil:
@@ -196,7 +196,7 @@ func (d *Disk) told(s engine.State) {
 	for _, won := range s.Successes {
 		id := won.Attempt
 		_, there := d.jobs[id.Job.Number]
-		_, final := d.Final[id.Job] // then it runs again only if somebody wants that
+		_, final := d.Final[id.Job] // then it runs again only if a person wants that
 		a, lives := d.attempts[id.Job]
 		if there && !final && id.Number >= d.numbers[id.Job] && !(lives && a.Stop != nil) {
 			d.done[id.Job] = id.Number

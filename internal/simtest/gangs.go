@@ -6,7 +6,7 @@ import (
 )
 
 // mayBeTogether checks a fully written decision for gangs whose attempts it begins or whose elements it queues. Each
-// gang begins whole, and no part of it waits while another part runs on normally.
+// gang starts whole, and no part of it waits while another part continues to run.
 func (w *World) mayBeTogether(writes []engine.Write) {
 	for _, wr := range writes {
 		if wr.Attempt == nil && wr.Element == nil {

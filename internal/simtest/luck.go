@@ -50,7 +50,7 @@ const (
 	Partition
 	PricesMove
 
-	// What runs on them.
+	// Instances.
 	MakeFails
 	BootFails
 	BootSlow
@@ -68,7 +68,7 @@ const (
 	Moved
 	DiskFull
 
-	// What runs on them.
+	// Jobs.
 	Stubborn
 	Undead
 	OutOfMemory
@@ -83,7 +83,7 @@ const (
 	// Clouds again.
 	GrowFails
 
-	// What runs on instances, again.
+	// Jobs again.
 	Forges
 
 	// Clouds once more.
@@ -127,7 +127,7 @@ var table = [faults]struct {
 	RateStorm:  {"rate-storm", 8},  // calls are rate-limited
 	QuotaStorm: {"quota-storm", 6}, // a quota allows no more instances than exist
 	Drought:    {"drought", 5},     // there is no capacity
-	Reclaiming: {"reclaiming", 8},  // the cloud reclaims spot instances
+	Reclaiming: {"reclaiming", 8},  // the cloud interrupts spot instances
 	Partition:  {"partition", 8},   // no instance is reachable
 	PricesMove: {"prices-move", 2}, // some prices move
 
@@ -139,8 +139,8 @@ var table = [faults]struct {
 	ProbeHangs:  {"probe-hangs", 40}, // commands on it hang for a while
 	Death:       {"death", 40},       // it dies
 	Reboot:      {"reboot", 60},      // it reboots
-	Reclaimed:   {"reclaimed", 60},   // its cloud reclaims it without a notice
-	Interrupted: {"interrupted", 40}, // its cloud reclaims it with a notice
+	Reclaimed:   {"reclaimed", 60},   // its cloud interrupts it without a notice
+	Interrupted: {"interrupted", 40}, // its cloud interrupts it with a notice
 	Ailing:      {"ailing", 80},      // it reports that it is unhealthy
 	Hang:        {"hang", 30},        // it is unreachable for a while, and keeps running
 	Cut:         {"cut", 15},         // its connection is cut

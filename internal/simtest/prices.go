@@ -203,7 +203,7 @@ func (c *controller) glancePrices() {
 	}
 }
 
-// told records that a controller is told that the cloud reclaims an instance.
+// told records that a controller learns of an interruption.
 func (v *vm) told() {
 	if v != nil {
 		v.w.interruptions[v.provider] = v.offering

@@ -117,7 +117,7 @@ func (c *controller) heard(ev engine.Event) {
 	}
 }
 
-// taken records that a controller knows that the cloud reclaims an instance, unless the instance is stopping: then its
+// taken records that a controller knows of an instance's interruption, unless the instance is stopping: then its
 // notices no longer matter.
 func (c *controller) taken(instance int64) {
 	if in, ok := c.w.Disk.instances[instance]; ok && in.State != drover.InstanceStopping {

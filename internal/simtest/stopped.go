@@ -77,7 +77,7 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 	c.reply(2*time.Second, ev)
 }
 
-// mayRest checks an instance that is paid as stopped from now on: it is stopped, unless its cloud reclaimed it. Its
+// mayRest checks an instance that is billed as stopped from now on: it is stopped, unless its cloud interrupted it. Its
 // recorded running price is what it cost before, or a price its controller was given since.
 func (w *World) mayRest(was, in engine.Instance) {
 	ran := was.Price

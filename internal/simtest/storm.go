@@ -69,7 +69,7 @@ func (s storm) covers(o drover.Offering) bool {
 	return o.Cloud == s.cloud.name && cmp.Or(s.zone, o.Zone) == o.Zone && cmp.Or(s.typ, o.Type.Name) == o.Type.Name && cmp.Or(s.market, o.Market) == o.Market
 }
 
-// reclaim makes a cloud reclaim the instances that the storm covers, within a minute.
+// reclaim makes a cloud interrupt the instances that the storm covers, within a minute.
 func (s storm) reclaim() {
 	w := s.cloud.w
 	for _, v := range s.cloud.vms {

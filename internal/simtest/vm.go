@@ -57,7 +57,7 @@ type vm struct {
 	bad      bool        // its boot probe fails
 	ill      string      // what it reports is wrong with it
 	notice   *drover.Notice
-	taken    bool          // a controller knows that its cloud reclaims it
+	taken    bool          // a controller knows of its interruption
 	key      string        // the host key that it proves
 	clock    time.Duration // how far its clock is ahead
 	address  string        // where it answers
@@ -124,7 +124,7 @@ func (v *vm) die() {
 	v.w.cut(v)
 }
 
-// stopAll ends what runs on an instance without a report.
+// stopAll ends all attempts on an instance without a report.
 func (w *World) stopAll(v *vm) {
 	for _, r := range v.runs {
 		if w.running[r.id.Job] == r {
@@ -185,7 +185,7 @@ func (v *vm) hang(until drover.Time) {
 	}
 }
 
-// reboot ends what runs on the instance; its runner can report that once it is back.
+// reboot ends all attempts on the instance; its runner can report that once it is back.
 func (v *vm) reboot() {
 	for _, r := range slices.Clone(v.runs) {
 		v.w.ends(r, drover.Exit{Code: 137, Cause: drover.CauseLost})

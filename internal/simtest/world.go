@@ -3,14 +3,14 @@
 // the product's promises as it goes on.
 //
 // The model: time jumps from one event to the next. Every effect reaches the world after a while, even if the
-// controller that released it is dead; the answer follows later, if that controller still lives. What goes wrong is a
-// table of faults (luck.go), each with its own dice. A controller lives until it is killed; the next one starts from
-// the disk. Its clock may leap ahead, and the instances' clocks all differ.
+// controller that released it is dead; the answer follows later, if that controller still lives. The faults are a table
+// (luck.go), each with its own dice. A controller lives until it is killed; the next one starts from the disk. Its
+// clock may leap ahead, and the instances' clocks all differ.
 //
 // The invariants:
 //   - Equal recipes make equal worlds, to the last event.
 //   - Promises are checked where something changes, so that a check costs no more than the change: when a write is
-//     committed (written.go), when an instance is paid (bill.go), when an effect is released, and when something begins
+//     committed (written.go), when a bill is settled (bill.go), when an effect is released, and when something begins
 //     or ends on an instance (released.go).
 //   - The world's faults are limited: lists lag no further than their cloud promises, a destroy that was accepted
 //     without effect works when it is repeated, and nothing goes wrong after Until. Then everything must come to rest

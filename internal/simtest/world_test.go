@@ -253,8 +253,8 @@ var lags = []struct {
 	lag   time.Duration
 }{{"the local driver", 0}, {"", 4 * time.Second}, {"OpenStack", 30 * time.Second}, {"GCE", time.Minute}, {"Azure", 2 * time.Minute}, {"EC2", 5 * time.Minute}}
 
-// budgets returns budgets whose hourly amount exceeds the cost of the dearest instance, or of a job's part of it, at a
-// doubled price. A job that fits in no budget would never end.
+// budgets returns budgets whose hourly amount exceeds the cost of the most expensive instance, or of a job's part of
+// it, at a doubled price. A job that fits in no budget would never end.
 func budgets(some func() bool) []engine.Budget {
 	cent := drover.Dollar / 100
 	all := []engine.Budget{

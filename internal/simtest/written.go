@@ -59,7 +59,7 @@ func (w *World) mayWrite(wr engine.Write) {
 	}
 }
 
-// mayBegin checks an attempt that is new.
+// mayBegin checks a new attempt.
 func (w *World) mayBegin(a engine.Attempt) {
 	w.withinBudgets(binding{begun: &a})
 	w.mayGoFirst(a)
@@ -189,7 +189,7 @@ func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	}
 }
 
-// mayBe checks an instance that is new.
+// mayBe checks a new instance.
 func (w *World) mayBe(in engine.Instance) {
 	v := w.vmOf(in)
 	switch {

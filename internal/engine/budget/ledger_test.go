@@ -34,8 +34,8 @@ func (f *fleet) claim(id int64) (budget.Claim, bool) {
 	return c, there
 }
 
-// anew returns a ledger rebuilt from the present claims.
-func (f *fleet) anew() *budget.Ledger {
+// rebuilt returns a ledger rebuilt from the present claims.
+func (f *fleet) rebuilt() *budget.Ledger {
 	spent, spending, turn := f.ledger.State()
 	l := budget.New(spent, spending, turn, f.claim)
 	l.At(f.now)
@@ -124,8 +124,8 @@ func TestLedgerAnswersAsARebuiltOne(t *testing.T) {
 			f.step()
 			f.ledger.Watch()
 			c := budget.Commitment{Offers: f.draw().Offers, Boots: 5 * time.Minute, Loads: []budget.Load{f.load()}}
-			anew := f.anew()
-			got, want := f.ledger.Refuses(nil, c), anew.Refuses(nil, c)
+			rebuilt := f.rebuilt()
+			got, want := f.ledger.Refuses(nil, c), rebuilt.Refuses(nil, c)
 			if name(got) != name(want) {
 				t.Fatalf("seed %d, step %d at %v: %s refuses, but %s in the rebuilt ledger", seed, n, f.now, name(got), name(want))
 			}
@@ -135,12 +135,12 @@ func TestLedgerAnswersAsARebuiltOne(t *testing.T) {
 			if f.dice.IntN(3) > 0 {
 				continue
 			}
-			present := anew.Present()
+			present := rebuilt.Present()
 			for i, a := range f.ledger.Present() {
-				if got, want := f.ledger.Sum(a), anew.Sum(present[i]); got != want {
+				if got, want := f.ledger.Sum(a), rebuilt.Sum(present[i]); got != want {
 					t.Fatalf("seed %d, step %d: %s has %v, but %v in the rebuilt ledger", seed, n, name(a), got, want)
 				}
-				if got, want := f.ledger.Spent(a), anew.Spent(present[i]); got != want {
+				if got, want := f.ledger.Spent(a), rebuilt.Spent(present[i]); got != want {
 					t.Fatalf("seed %d, step %d: %v is spent of %s, but %v in the rebuilt ledger", seed, n, got, name(a), want)
 				}
 			}

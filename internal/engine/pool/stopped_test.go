@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-// asleep returns stopped instances that may be started, one per zone, numbered from 10, with these prices.
-func asleep(zones string, prices ...drover.Money) (all []View) {
+// stoppedViews returns stopped instances that may be started, one per zone, numbered from 10, with these prices.
+func stoppedViews(zones string, prices ...drover.Money) (all []View) {
 	for i, price := range prices {
 		all = append(all, View{Place: place(zones[i : i+1]), ID: int64(10 + i), Template: "new", Price: price, Stopped: true, Startable: true})
 	}
@@ -30,28 +30,28 @@ func TestStopped(t *testing.T) {
 		demands  int
 	}{
 		"a stopped instance is started before another is demanded, and the reserve is refilled": {
-			in: Input{Spec: keeps(1), Count: 1, Views: asleep("a", 5)}, starts: []int64{10}, demands: 1,
+			in: Input{Spec: keeps(1), Count: 1, Views: stoppedViews("a", 5)}, starts: []int64{10}, demands: 1,
 		},
 		"if none is to be kept, all go, and one is rented": {
-			in: Input{Spec: keeps(0), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, releases: []Release{{10, Unkept}, {11, Unkept}}, demands: 1,
+			in: Input{Spec: keeps(0), Count: 2, Views: slices.Concat(some(1, 1, "a"), stoppedViews("ab", 1, 9))}, releases: []Release{{10, Unkept}, {11, Unkept}}, demands: 1,
 		},
 		"in equally full zones, the cheapest is started": {
-			in: Input{Spec: keeps(3), Count: 1, Views: asleep("abc", 7, 3, 5)}, starts: []int64{11}, demands: 1,
+			in: Input{Spec: keeps(3), Count: 1, Views: stoppedViews("abc", 7, 3, 5)}, starts: []int64{11}, demands: 1,
 		},
 		"the emptiest zone comes before the cheapest": {
-			in: Input{Spec: keeps(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{11}, demands: 1,
+			in: Input{Spec: keeps(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), stoppedViews("ab", 1, 9))}, starts: []int64{11}, demands: 1,
 		},
 		"with the cheapest spread, the cheapest comes first": {
-			in: Input{Spec: cheapest(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{10}, demands: 1,
+			in: Input{Spec: cheapest(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), stoppedViews("ab", 1, 9))}, starts: []int64{10}, demands: 1,
 		},
 		"a ready instance beyond the number is stopped": {
 			in: Input{Spec: keeps(1), Count: 1, Views: able(some(1, 2, "a"))}, stops: []int64{2},
 		},
 		"surplus stopped instances go": {
-			in: Input{Spec: keeps(1), Count: 0, Views: asleep("ab", 1, 1)}, releases: []Release{{11, Unkept}},
+			in: Input{Spec: keeps(1), Count: 0, Views: stoppedViews("ab", 1, 1)}, releases: []Release{{11, Unkept}},
 		},
 		"stopped instances of an older template go": {
-			in: Input{Spec: keeps(1), Count: 0, Views: with(asleep("a", 1), func(v *View) { v.Template = "old" })}, releases: []Release{{10, Outdated}}, demands: 1,
+			in: Input{Spec: keeps(1), Count: 0, Views: with(stoppedViews("a", 1), func(v *View) { v.Template = "old" })}, releases: []Release{{10, Outdated}}, demands: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
