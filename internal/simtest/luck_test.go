@@ -33,7 +33,7 @@ func TestEveryFaultComes(t *testing.T) {
 	}
 }
 
-func TestEveryFaultHasAUniqueName(t *testing.T) {
+func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
 	for f := range faults {
 		if named, err := FaultNamed(f.String()); err != nil || named != f {
 			t.Errorf("fault %d is named %q, which finds fault %d (%v)", f, f, named, err)

@@ -77,7 +77,7 @@ func (m mutant) variant(root string) (string, error) {
 	return text, nil
 }
 
-func TestEveryMutantMatchesItsSource(t *testing.T) {
+func TestEveryMutantHasItsPlaceInTheSource(t *testing.T) {
 	all := readMutants(t)
 	if len(all) < 25 {
 		t.Errorf("there are %d mutants, want at least 25", len(all))
