@@ -63,29 +63,50 @@ func findInputs(batch *drover.Batch, keep keeper) error {
 	return nil
 }
 
-// keepPath stores a file, or all files in a folder, under the base name of the path.
+// keepPath stores a file, or all files in a folder, under the base name of the path. The path itself and files in the
+// folder may be links; links to other folders are refused, since they may lead anywhere.
 func keepPath(root string, keep keeper) (files []drover.File, err error) {
 	base := filepath.Base(root)
-	err = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+	info, err := statInput(root)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		file, err := keepInput(root, info, base, keep)
+		return []drover.File{file}, err
+	}
+	within := root + string(filepath.Separator) // so that a link is followed
+	err = filepath.WalkDir(within, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == within {
+			return err
+		}
+		info, err := statInput(name)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir() && !entry.IsDir():
+			return drover.Errorf(drover.KindInvalid, "%s is a link to a folder", name).WithHint("list that folder in inputs as well, and remove the link from this one")
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		place, err := filepath.Rel(root, name)
 		if err != nil {
 			return err
 		}
-		info, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return drover.Errorf(drover.KindInvalid, "%s is a broken link", name).WithHint("fix the link, or remove it from the folder")
-		}
-		if err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		within, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		file, err := keepInput(name, info, path.Join(base, filepath.ToSlash(within)), keep)
+		file, err := keepInput(name, info, path.Join(base, filepath.ToSlash(place)), keep)
 		files = append(files, file)
 		return err
 	})
 	return files, err
+}
+
+// statInput describes the file or folder that a name, or the link there, leads to.
+func statInput(name string) (fs.FileInfo, error) {
+	info, err := os.Stat(name)
+	if _, link := os.Lstat(name); link == nil && errors.Is(err, fs.ErrNotExist) {
+		return nil, drover.Errorf(drover.KindInvalid, "%s is a broken link", name).WithHint("fix the link, or remove it")
+	}
+	return info, err
 }
 
 // keepInput stores a file that goes to a place.
