@@ -14,18 +14,27 @@ import (
 // adjustReservation and dropAllReservations. A reservation ends when the instance is ready or will never be, when fewer
 // elements wait, or when an unschedulable group of higher priority needs the room.
 
-// reserveOnComing reserves room on coming instances for elements that could not start.
+// reserveOnComing reserves room on coming instances for elements that could not start, first where it costs least.
 func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
+	if g.netDemand() == 0 {
+		return
+	}
+	var fit []*fleet.Member
 	for _, in := range r.Coming {
-		if g.netDemand() == 0 {
-			return
+		if in.Accepts(&g.demand) && g.fitting(in) > 0 {
+			fit = append(fit, in)
 		}
-		if !in.Accepts(&g.demand) {
-			continue
-		}
+	}
+	if len(fit) > 1 {
+		slices.SortStableFunc(fit, func(a, b *fleet.Member) int { return cmp.Compare(e.costOn(g, a), e.costOn(g, b)) })
+	}
+	for _, in := range fit {
 		if n := e.reservable(in, g); n > 0 {
 			e.reserveFor(g, in, n)
 			e.writeInstance(in)
+		}
+		if g.netDemand() == 0 {
+			return
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (a Apart) Given(whole int64) int64 {
 const trust = 3
 
 // Given returns the distribution of a part of a whole, such as one user's jobs among everybody's. The fewer
-// observations there are, the closer it is to the whole's.
+// observations there are, the closer it is to the whole's. Surprises make it wider, but never raise its mean above both
+// the whole's and the observations': a job that ends at once must not make others look longer.
 func (l Learned) Given(whole Dist) Dist {
 	n, all := l.Count, l.Count+trust
 	if n == 0 {
@@ -57,8 +58,16 @@ func (l Learned) Given(whole Dist) Dist {
 	}
 	away := l.Mean - whole.Mu
 	spread := (n*l.Var+trust*variance(whole))/all + trust*(away*away/Octave)/(all*all) // the last term is the uncertainty of the mean
-	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
+	mu := whole.Mu + away*n/all
+	widest := (max(whole.Mu+aboveMedian(variance(whole)), l.Mean+aboveMedian(l.Var)) - mu) * Octave / halfLn2
+	return Dist{mu, root(min(spread, widest) * Octave)}
 }
+
+// halfLn2 is half the natural logarithm of 2, in parts of an Octave.
+const halfLn2 = 355
+
+// aboveMedian returns by how much the logarithm of the mean exceeds that of the median.
+func aboveMedian(variance int64) int64 { return variance * halfLn2 / Octave }
 
 // OfGroup returns the distribution of a group's other members after some of them were seen. whole is the distribution
 // over all groups, apart the standard deviation within one group. It is the predictive distribution of a normal model

@@ -262,8 +262,7 @@ func LongestOf(d Dist, n int) (p Points) {
 
 // OfMean returns the distribution with this mean and standard deviation of the logarithm.
 func OfMean(mean time.Duration, sigma int64) Dist {
-	const halfLn2 = 355 // in parts of an Octave: the logarithm of the mean exceeds that of the median by this times the variance
-	return Dist{Log(mean) - variance(Dist{Sigma: sigma})*halfLn2/Octave, sigma}
+	return Dist{Log(mean) - aboveMedian(variance(Dist{Sigma: sigma})), sigma}
 }
 
 // Later returns the durations, each longer by the same time.
