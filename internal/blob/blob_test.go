@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -260,6 +261,54 @@ func TestBeginLogs(t *testing.T) {
 			t.Error("no error although no file can be created")
 		}
 	})
+}
+
+func TestBeginLogsAfterACrash(t *testing.T) {
+	for done := range 4 {
+		t.Run(fmt.Sprintf("after step %d", done), func(t *testing.T) {
+			r := openResults(t, t.TempDir(), DefaultLimits())
+			write := func(stream, text string) {
+				t.Helper()
+				whole := func(int64, int64) (io.Reader, error) { return strings.NewReader(text), nil }
+				if err := r.WriteLog(t.Context(), "a", -1, stream, int64(len(text)), whole); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check := func(attempt int, stream, want string) {
+				t.Helper()
+				f, err := r.OpenAttemptLog("a", -1, attempt, stream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				if text, err := io.ReadAll(f); string(text) != want || err != nil {
+					t.Errorf("%s of attempt %d is %q, %v", stream, attempt, text, err)
+				}
+			}
+			write(Stdout, "out1")
+			write(Stderr, "err1")
+			steps := []func() error{
+				func() error { return errors.Join(r.root.MkdirAll(attempts, 0o755), r.recordLogsOf("a", -1, 1)) },
+				func() error { return r.root.Rename("logs/a.out", attemptLog("a", -1, 1, Stdout)) },
+				func() error { return r.root.Rename("logs/a.err", attemptLog("a", -1, 1, Stderr)) },
+			}
+			for _, step := range steps[:done] {
+				if err := step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(1, Stdout, "out1")
+			check(1, Stderr, "err1")
+			if err := r.BeginLogs("a", -1, 2); err != nil {
+				t.Fatal(err)
+			}
+			write(Stdout, "out2")
+			write(Stderr, "")
+			check(1, Stdout, "out1")
+			check(1, Stderr, "err1")
+			check(2, Stdout, "out2")
+		})
+	}
 }
 
 // covers D15

@@ -72,12 +72,21 @@ func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string) 
 	if err != nil {
 		return nil, err
 	}
-	if writer, err := r.LogsOf(job, index); err != nil {
+	present, _, err := openPlain(r.root, name) // before reading whose it is: BeginLogs moves it before it says so
+	if err != nil && !absent(err) {
 		return nil, err
-	} else if writer != attempt {
-		name = attemptLog(job, index, attempt, stream)
 	}
-	f, _, err := openPlain(r.root, name)
+	writer, unknown := r.LogsOf(job, index)
+	if err == nil && unknown == nil && writer == attempt {
+		return present, nil
+	}
+	if err == nil {
+		present.Close()
+	}
+	if unknown != nil {
+		return nil, unknown
+	}
+	f, _, err := openPlain(r.root, attemptLog(job, index, attempt, stream))
 	if absent(err) {
 		return nil, drover.Errorf(drover.KindNotFound, "no std%s of attempt %d of job %s is stored", stream, attempt, element(job, index))
 	}

@@ -130,8 +130,8 @@ func (r *Results) GrowLog(job string, index int, stream string, offset int64, pi
 	return errors.Join(err, f.Close())
 }
 
-// BeginLogs makes an element's logs those of an attempt: if an earlier attempt wrote the present ones, it sets them
-// aside under that attempt's number. Repeating it changes nothing.
+// BeginLogs makes an element's logs those of an attempt: if another attempt wrote the present ones, it sets them aside
+// under that attempt's number. Repeating it changes nothing, also after a crash in the middle.
 func (r *Results) BeginLogs(job string, index, attempt int) error {
 	if _, err := folder(job, index); err != nil {
 		return err
@@ -140,22 +140,44 @@ func (r *Results) BeginLogs(job string, index, attempt int) error {
 	if err != nil || writer == attempt {
 		return err
 	}
-	err = r.root.MkdirAll(attempts, 0o755)
-	for _, stream := range []string{Stdout, Stderr} {
-		if err == nil {
-			err = r.root.Rename(path.Join(logs, element(job, index)+"."+stream), attemptLog(job, index, writer, stream))
-		}
-		if absent(err) {
-			err = nil // the attempt wrote nothing
-		}
-	}
-	if err == nil {
-		err = r.root.WriteFile(latest(job, index), strconv.AppendInt(nil, int64(attempt), 10), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("storing the log of attempt %d of job %s: %w", writer, element(job, index), err)
+	if err := r.handOver(job, index, writer, attempt); err != nil {
+		return fmt.Errorf("setting aside the log of attempt %d of job %s: %w", writer, element(job, index), err)
 	}
 	return nil
+}
+
+// handOver sets the logs of one attempt aside and records the next. It begins by recording the one: without a record,
+// an attempt with one stream set aside would count as set aside.
+func (r *Results) handOver(job string, index, from, to int) error {
+	if err := r.root.MkdirAll(attempts, 0o755); err != nil {
+		return err
+	}
+	if err := r.recordLogsOf(job, index, from); err != nil {
+		return err
+	}
+	for _, stream := range []string{Stdout, Stderr} {
+		err := r.root.Rename(path.Join(logs, element(job, index)+"."+stream), attemptLog(job, index, from, stream))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // not if the attempt wrote nothing
+			return err
+		}
+	}
+	return r.recordLogsOf(job, index, to)
+}
+
+// recordLogsOf durably records what LogsOf returns.
+func (r *Results) recordLogsOf(job string, index, attempt int) error {
+	temporary, f, err := newPartial(r.root)
+	if err != nil {
+		return err
+	}
+	defer r.root.Remove(temporary) // finds nothing once it has been renamed
+	if _, _, err := fill(context.Background(), f, strings.NewReader(strconv.Itoa(attempt))); err != nil {
+		return err
+	}
+	if err := r.root.Rename(temporary, latest(job, index)); err != nil {
+		return err
+	}
+	return syncFolder(r.root, attempts)
 }
 
 // LogsOf returns the number of the attempt that an element's present logs belong to. Until BeginLogs has recorded one,
@@ -165,7 +187,7 @@ func (r *Results) LogsOf(job string, index int) (attempt int, err error) {
 	switch {
 	case err == nil:
 		if attempt, err = strconv.Atoi(string(text)); err != nil {
-			return 0, fmt.Errorf("reading %s: %w", latest(job, index), err)
+			return 0, fmt.Errorf("%s does not contain the number of an attempt", latest(job, index))
 		}
 		return attempt, nil
 	case !absent(err):
@@ -225,7 +247,7 @@ func (r *Results) Aside(job string, index, attempt int) (bytes int64) {
 	return bytes
 }
 
-// attempts is the folder for the logs of attempts that were not the last.
+// attempts is the folder for the logs of all attempts but the last to write any, and for the record of which that is.
 const attempts = logs + "/attempts"
 
 func attemptLog(job string, index, attempt int, stream string) string {

@@ -55,9 +55,9 @@ func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpe
 	case drover.KindOf(err) != drover.KindNotFound:
 		return nil, err
 	case (state == drover.AttemptLost || state == drover.AttemptInterrupted) && !c.cfg.Results.HasLog(c.folder(spec), r.Job.Index, r.Attempt):
-		return nil, drover.Errorf(drover.KindNotFound, "no output of attempt %d of job %v was saved: the attempt was %s", r.Attempt, r.Job, state)
+		return nil, drover.Errorf(drover.KindNotFound, "no output of attempt %d of job %v is stored; the attempt was %s", r.Attempt, r.Job, state)
 	}
-	return io.NopCloser(strings.NewReader("")), nil // it wrote nothing
+	return io.NopCloser(strings.NewReader("")), nil // it wrote nothing, or that was deleted
 }
 
 // logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from storage.
@@ -70,7 +70,6 @@ type logReader struct {
 
 	mu      sync.Mutex // held by Read; guards the following fields
 	attempt drover.AttemptID
-	first   bool  // attempt is the first one, and was not followed while it was live
 	from    int64 // offset in the first attempt's stream where reading begins
 	offset  int64 // of the attempt's stream read so far
 	whole   bool  // all of the attempt's stream was read
@@ -171,10 +170,15 @@ func (r *logReader) next() error {
 	if err != nil {
 		return err
 	}
+	if r.request.Attempt != 0 {
+		if log, err := r.c.attemptLog(job, r.request, r.spec); log != nil || err != nil { // it has ended meanwhile
+			r.stored, r.final = log, true
+			return err
+		}
+	}
 	if n := len(job.Attempts); n > 0 {
 		last := job.Attempts[n-1]
 		if id := (drover.AttemptID{Job: r.request.Job, Number: last.Number}); id != r.attempt {
-			r.first = r.attempt.Number == 0
 			r.attempt, r.offset, r.from, r.whole = id, r.from, 0, false
 		}
 		if last.State.Live() && !r.whole {
@@ -205,13 +209,12 @@ func (r *logReader) live() (err error) {
 		r.stored, r.final = &pieces{c: r.c, ctx: r.ctx, key: r.key(), offset: r.offset}, true
 		return nil
 	}
-	r.first = false
 	r.spool, err = r.c.use(r.key())
 	return err
 }
 
-// openStored reads the rest of the last attempt's stream from what was stored. If nothing was, and the reader came
-// after the end, it reads the latest attempt that left something.
+// openStored reads the rest of the last attempt's stream from what was stored. If nothing was, a reader that does
+// not follow gets an earlier attempt's.
 func (r *logReader) openStored() error {
 	if r.whole || r.attempt.Number == 0 {
 		return io.EOF
@@ -220,7 +223,7 @@ func (r *logReader) openStored() error {
 	if err != nil {
 		return err
 	}
-	if writer != r.attempt.Number && !r.first {
+	if writer != r.attempt.Number && r.request.Follow {
 		return io.EOF
 	}
 	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))

@@ -254,8 +254,13 @@ func TestAnAttemptDoesNotGetTheOutputOfAnEarlierOne(t *testing.T) {
 		attempts := e.Attempts()
 		return len(attempts) == 1 && attempts[0].ID.Number == 2 && attempts[0].State == drover.AttemptRunning
 	})
+	live := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Attempt: 2}))(t)
+	defer live.Close()
 	must(c.Instruct(t.Context(), "1", drover.VerbKill, ""))(t)
 	f.until(c, "the job is final", f.allFinal)
+	if text, err := io.ReadAll(live); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("read after it was lost, attempt 2 gives %q, %v", text, err)
+	}
 	for attempt, want := range map[int]string{1: "this is 1\n", 3: "this is 3\n", 0: "this is 3\n"} {
 		r := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Attempt: attempt}))(t)
 		if text := string(must(io.ReadAll(r))(t)); text != want {

@@ -84,6 +84,9 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	if c.live.ended[id] {
 		return nil
 	}
+	if writer, err := c.cfg.Results.LogsOf(c.folder(spec), id.Job.Index); err != nil || writer > id.Number { // a later attempt has begun
+		return err
+	}
 	if err := c.cfg.Results.BeginLogs(c.folder(spec), id.Job.Index, id.Number); err != nil {
 		return err
 	}
