@@ -84,7 +84,7 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	id, err := ParseJobID(job)
 	n, convErr := strconv.Atoi(number)
 	if err != nil || convErr != nil || n < 1 {
-		return AttemptID{}, fmt.Errorf("%q is not an attempt id (write, for example, 17.3/1)", s)
+		return AttemptID{}, fmt.Errorf("%q is not an attempt id (for example, 17.3/1)", s)
 	}
 	return AttemptID{id, n}, nil
 }

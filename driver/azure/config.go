@@ -40,7 +40,7 @@ type Config struct {
 	Identity      string            `yaml:"identity" doc:"the resource id of the instances' managed identity; default: none"`
 	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
 	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: resource_group"`
-	Tags          map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
+	Tags          map[string]string `yaml:"tags" doc:"added to Drover's own on everything it creates"`
 
 	Volume  volume   `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes []volume `yaml:"volumes" doc:"additional volumes of each instance"`

@@ -28,7 +28,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 		defer release()
 		in, err = c.create(ctx, r)
 	}
-	return in, in.Candidate(), errs.Classify("creating "+r.Name, err)
+	return in, in.Candidate(), errs.Classify("create instance "+r.Name, err)
 }
 
 // create finds the Droplet or creates it; it adds the login key to the account if necessary.

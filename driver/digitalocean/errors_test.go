@@ -29,7 +29,7 @@ func TestErrors(t *testing.T) {
 				}
 				return 0, ""
 			}
-			if e := drivertest.Refused(t, f.open(t), request("a")); e.Kind != kind || !strings.Contains(e.Message, "the reason") || !strings.Contains(e.Message, "creating a") {
+			if e := drivertest.Refused(t, f.open(t), request("a")); e.Kind != kind || !strings.Contains(e.Message, "the reason") || !strings.Contains(e.Message, "create instance a") {
 				t.Errorf("classified as %s: %v", e.Kind, e)
 			}
 		})

@@ -122,7 +122,7 @@ func Checks() []Check {
 		{"capabilities are complete and correct", 0, checkCapabilities},
 		{"offerings are complete, priced, sorted and distinct", 0, checkOfferings},
 		{"past prices are listed newest first, and each change only once", 0, checkPrices},
-		{"looking up a missing image finds nothing and is not an error", 0, checkNoImage},
+		{"looking up a nonexistent image finds nothing and is not an error", 0, checkNoImage},
 		{"create returns an id, the tags and the chosen candidate", 1, checkCreate},
 		{"an instance has its tags as soon as it is listed", 1, checkFirstSight},
 		{"repeating a create request makes no second instance", 1, checkCreateAgain},

@@ -324,10 +324,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 			return remembering{c, []driver.PricePoint{{From: 2, Price: 1}, {From: 1, Price: 1}}}
 		}},
 		{"past prices", "lists none", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
-		{"looking up a missing image", "finds some image", func(c driver.Cloud) driver.Cloud {
+		{"looking up a nonexistent image", "finds some image", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return []driver.Image{{ID: "i-1"}}, nil }}
 		}},
-		{"looking up a missing image", "returns an error", func(c driver.Cloud) driver.Cloud {
+		{"looking up a nonexistent image", "returns an error", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return nil, drover.Errorf(drover.KindNotFound, "no such image") }}
 		}},
 		{"shared resources", "omits the fleet's tag", func(c driver.Cloud) driver.Cloud {

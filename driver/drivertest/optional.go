@@ -63,11 +63,11 @@ func checkNoImage(ctx context.Context, t *trial) error {
 	found, err := finder.FindImages(ctx, name, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("looking up a missing image: %w", err)
+		return fmt.Errorf("looking up a nonexistent image: %w", err)
 	case len(found) == 1 && found[0].ID == name:
 		return skip("this driver passes image ids on unchecked")
 	case len(found) > 0:
-		return fmt.Errorf("a missing image was found: %v", found)
+		return fmt.Errorf("found a nonexistent image: %v", found)
 	}
 	return nil
 }

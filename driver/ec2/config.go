@@ -25,7 +25,7 @@ type Config struct {
 	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; default: the subnet's setting"`
 	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the instances' IAM profile; default: none"`
 	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing key pair; default: the fleet's own, imported"`
-	Tags            map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
+	Tags            map[string]string `yaml:"tags" doc:"added to Drover's own on everything it creates"`
 
 	Volume       volume    `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes      []volume  `yaml:"volumes" doc:"additional volumes of each instance"`

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"drover/internal/webhook"
 )
@@ -40,7 +41,16 @@ func TestARunPostsItsResult(t *testing.T) {
 	}
 	run := p.start("run", "-c", "drover.yaml", "batch.yaml")
 	<-run.ended
-	first, last := <-got, <-got
+	next := func() webhook.Message {
+		select {
+		case m := <-got:
+			return m
+		case <-time.After(30 * time.Second):
+			t.Fatal("no message was posted")
+		}
+		return webhook.Message{}
+	}
+	first, last := next(), next()
 	if first.Event != "failed" || first.Text != "batch batch: 0 of 4 jobs succeeded, 1 failed; the others continue" || first.Batch != "batch" {
 		t.Errorf("the first message is %+v", first)
 	}
@@ -53,7 +63,7 @@ func TestARunPostsItsResult(t *testing.T) {
 
 	alone := p.start("run", "-c", "drover.yaml", "--notify", s.URL, "--", "true")
 	<-alone.ended
-	if m := <-got; m.Event != "final" || m.Text != "batch true: 1 of 1 jobs succeeded" {
+	if m := next(); m.Event != "final" || m.Text != "batch true: 1 of 1 jobs succeeded" {
 		t.Errorf("for a command the message is %+v", m)
 	}
 	refused := p.start("run", "-c", "closed.yaml", "--notify", s.URL, "--", "true")

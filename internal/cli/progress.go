@@ -121,7 +121,7 @@ func runWords(st drover.Status) string {
 // waitFor describes briefly why jobs wait while others run: enough to show that all is well. If nothing runs and
 // nothing is on its way, the whole reason is shown.
 var waitFor = map[string]string{
-	drover.ReasonBooting:    "for booting instances",
+	drover.ReasonBooting:    "for instances to boot",
 	drover.ReasonPlanning:   "to be planned",
 	drover.ReasonCatalogue:  "for prices",
 	drover.ReasonCapacity:   "for capacity",

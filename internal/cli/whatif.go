@@ -92,7 +92,7 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		at := slices.IndexFunc(open, func(o control.Cloud) bool { return o.Name == cloud.Name })
 		if at < 0 {
 			return in, drover.Errorf(drover.KindInvalid, "the controller has no cloud %s", cloud.Name).
-				WithHint("drover simulate --recorded tries configurations with other clouds")
+				WithHint("to try other clouds, use drover simulate --recorded")
 		}
 		listed, err := open[at].Driver.Offerings(ctx)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"drover"
@@ -57,15 +58,15 @@ func FuzzBatch(f *testing.F) {
 		seen := map[string]bool{}
 		for _, j := range b.Batch.Jobs {
 			size := j.Array.Size()
-			if config.CheckName(j.Name) != nil || seen[j.Name] || len(j.Command) == 0 || j.Command[0] == "" ||
-				size < 1 || size > drover.MaxArray || j.Array.First < 0 || j.Resources.CPU <= 0 || j.Resources.Memory < 0 || j.Resources.Disk < 0 || j.Timeout < 0 || j.Expected < 0 || j.Timeout > 0 && j.Expected > j.Timeout || j.Image != "" {
+			if config.CheckName(j.Name) != nil || seen[j.Name] || len(j.Command) == 0 && j.Image == "" || len(j.Command) > 0 && j.Command[0] == "" ||
+				size < 1 || size > drover.MaxArray || j.Array.First < 0 || j.Resources.CPU <= 0 || j.Resources.Memory < 0 || j.Resources.Disk < 0 || j.Timeout < 0 || j.Expected < 0 || j.Timeout > 0 && j.Expected > j.Timeout {
 				t.Fatalf("accepted %+v", j)
 			}
 			seen[j.Name] = true
 		}
 		for _, j := range b.Batch.Jobs {
 			for _, name := range j.After {
-				if !seen[name] || name == j.Name {
+				if _, number := strconv.Atoi(name); number != nil && !seen[name] || name == j.Name {
 					t.Fatalf("%s waits for %s", j.Name, name)
 				}
 			}

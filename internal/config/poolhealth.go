@@ -16,7 +16,7 @@ type Health struct {
 	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"the check passes when this port accepts a connection"`
 	HTTP     HTTPCheck     `yaml:"http" doc:"port and path, such as :80/healthz; the check passes when a GET returns a status from 200 to 399"`
 	Interval time.Duration `yaml:"interval" doc:"how often to check"`
-	Timeout  time.Duration `yaml:"timeout" doc:"how long a check may take; default: 5s, at most interval"`
+	Timeout  time.Duration `yaml:"timeout" doc:"how long a check may take, at most interval; default: 5s"`
 	Failures int           `yaml:"failures" min:"1" max:"100" doc:"replace an instance after this many failures in a row"`
 	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance must pass within this time after its boot; default: instances.boot_timeout"`
 }

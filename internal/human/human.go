@@ -48,8 +48,8 @@ func Clock(t drover.Time) string {
 	return local.Format(time.DateTime)
 }
 
-// UntilWords says when a reason will have changed at the latest, "; changes by 14:02:11, within 3m0s", or when a cloud
-// that does not answer is asked again, after which it may be as it was. It is empty if that is not known, or is over.
+// UntilWords says by when a reason will have changed, or when Drover next asks a cloud that did not answer, which may
+// change nothing. It is empty if that time is unknown or past.
 func UntilWords(r drover.Reason, now drover.Time) string {
 	switch {
 	case r.Until <= now:

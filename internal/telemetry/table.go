@@ -125,7 +125,7 @@ var table = []metric{
 	{instancesVCPUs, gauge, byStock, nil, "vCPUs of instances."},
 	{instancesMemory, gauge, byStock, nil, "Memory of instances."},
 	{instancesWaiting, gauge, []string{labelReason}, nil, "Instances without running attempts, by reason for waiting."},
-	{poolWanted, gauge, []string{labelPool}, nil, "Wanted size of each pool."},
+	{poolWanted, gauge, []string{labelPool}, nil, "Target size of each pool."},
 	{poolInstances, gauge, []string{labelPool}, nil, "Instances of a pool, except draining, broken and interrupted ones."},
 	{poolReady, gauge, []string{labelPool}, nil, "Instances of a pool that are ready."},
 	{poolStopped, gauge, []string{labelPool}, nil, "Stopped instances of a pool, which do not count towards its size."},

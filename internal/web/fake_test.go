@@ -26,7 +26,6 @@ type fake struct {
 	drover.Service
 	mu    sync.Mutex
 	asked []string
-	jobs  int // on a page; 0: two
 	page  func(drover.JobFilter) (drover.Page[drover.Job], error)
 	costs func() (drover.Costs, error)
 	logs  func(drover.LogRequest) io.ReadCloser
