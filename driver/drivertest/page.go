@@ -56,7 +56,7 @@ func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
 }
 
 // sources matches a table's last column: names of links, and the words for an answer that no vendor documents.
-var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]|seen|unconfirmed)( \[[a-z0-9-]+\]| seen| unconfirmed)*$`)
+var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]|seen|unconfirmed)( \[[a-z0-9-]+\]| seen|,? unconfirmed)*$`)
 
 // Sourced reports each row of the table under a heading whose last column does not name its sources: links whose
 // addresses are at the end of the page, "seen" for what others reported and no vendor documents, or "unconfirmed".
