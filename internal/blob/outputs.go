@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -146,15 +147,29 @@ func (u *unpacker) listLinks() error {
 		}
 		at, _ = slices.BinarySearchFunc(files, target+"/", byPath)
 		for ; at < len(files) && strings.HasPrefix(files[at].Path, target+"/"); at++ {
-			if u.left.Files--; u.left.Files < 0 {
-				return refuse(true, "too many files are reached through links")
-			}
 			f := files[at]
 			f.Path = l.name + strings.TrimPrefix(f.Path, target)
+			u.left.Files--
+			u.left.Names -= listed(f.Path)
+			if err := cmp.Or(
+				refuse(u.left.Files < 0, "too many files are reached through links"),
+				refuse(len(f.Path) > u.left.Name, "the name %.40q…, reached through a link, exceeds the limit of %d bytes", f.Path, u.left.Name),
+				refuse(u.left.Names < 0, namesTooLong),
+			); err != nil {
+				return err
+			}
 			u.files = append(u.files, f)
 		}
 	}
 	return nil
+}
+
+const namesTooLong = "the names of the outputs are too long in total"
+
+// listed returns how many bytes a name takes in lists, in which control characters take six each.
+func listed(name string) int {
+	text, _ := json.Marshal(name)
+	return len(text) - len(`""`)
 }
 
 // refuse returns an error if bad.
@@ -233,7 +248,7 @@ const tooMany = "there are too many files and folders among the outputs: pack th
 func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 	name = path.Clean(header.Name)
 	u.left.Bytes -= max(header.Size, 0)
-	u.left.Names -= len(header.Name)
+	u.left.Names -= listed(header.Name)
 	isLink := header.Typeflag == tar.TypeSymlink
 	known := isLink || header.Typeflag == tar.TypeReg || header.Typeflag == tar.TypeDir
 	return name, cmp.Or(
@@ -244,7 +259,7 @@ func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q points outside the folder", header.Name),
 		refuse(!isLink && len(u.links) > 0, "%.80q comes after a link; links must be last in the archive", header.Name),
 		refuse(u.left.Files <= 0, tooMany),
-		refuse(u.left.Names < 0, "the names of the outputs are too long in total"),
+		refuse(u.left.Names < 0, namesTooLong),
 		refuse(u.left.Bytes < 0, "the files are too large in total"),
 	)
 }

@@ -191,6 +191,10 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		file[0].Path = "2.1/2"
 		equal(t, "outputs", outputs, map[int][]drover.File{1: file})
+		var files string
+		if err := s.read.QueryRowContext(t.Context(), `SELECT files FROM outputs WHERE job = 2 AND idx = 1 AND number = 1`).Scan(&files); err != nil || files != "[]" {
+			t.Errorf("the replaced files of the first attempt are still listed: %s, %v", files, err)
+		}
 	})
 }
 

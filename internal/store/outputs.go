@@ -32,6 +32,10 @@ func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []dr
 		}
 		lacks = &said
 	}
+	// This attempt's files have replaced those of earlier attempts, whose lists would only fill the disk.
+	if _, err := tx.ExecContext(ctx, `UPDATE outputs SET files = '[]' WHERE job = ? AND idx = ? AND number < ?`, id.Job.Number, id.Job.Index, id.Number); err != nil {
+		return err
+	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files, warnings = excluded.warnings`,
 		id.Job.Number, id.Job.Index, id.Number, kept, lacks)

@@ -43,7 +43,7 @@ type outputs struct {
 }
 
 // successesSize is the size at which the log is set aside as the older one of two: some 100,000 jobs without outputs. A
-// single line is far shorter, as the outputs of one attempt are limited.
+// single line is shorter, as the outputs of one attempt are limited.
 const successesSize = 32 << 20
 
 func successesOf(path string) *successes { return &successes{path: path + ".successes"} }

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,7 +69,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	defer cancel()
 	target, err := url.Parse(to)
 	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "%v", err)
+		return drover.Errorf(drover.KindInvalid, "the address of a message is invalid: %v", withoutURL(err))
 	}
 	body, kind, err := format(target, text, m)
 	if err != nil {
@@ -76,7 +77,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "%v", err)
+		return drover.Errorf(drover.KindInvalid, "the address of a message is invalid: %v", withoutURL(err))
 	}
 	request.Header.Set("Content-Type", kind)
 	request.Header.Set("User-Agent", "drover")
@@ -85,7 +86,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	}
 	answer, err := c.client().Do(request)
 	if err != nil {
-		return drover.Errorf(drover.AsError(err, drover.KindTransient).Kind, "%v", err)
+		return drover.Errorf(drover.AsError(err, drover.KindTransient).Kind, "posting to %s: %v", target.Host, withoutURL(err))
 	}
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
@@ -96,6 +97,14 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 		return drover.Errorf(drover.KindTransient, "%s answered with %s", target.Host, answer.Status)
 	}
 	return drover.Errorf(drover.KindInvalid, "%s answered with %s: %.200s", target.Host, answer.Status, said)
+}
+
+// withoutURL returns an error without the address in it: whoever knows that can post.
+func withoutURL(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }
 
 // format returns the body in the receiver's format: JSON with only the text for Slack, plain text for ntfy, and the

@@ -90,7 +90,7 @@ func TestSend(t *testing.T) {
 			}
 		}
 		s.Close()
-		if err := Send(t.Context(), allowed, s.URL, final); drover.KindOf(err) != drover.KindTransient {
+		if err := Send(t.Context(), allowed, s.URL+"/services/s3cret", final); drover.KindOf(err) != drover.KindTransient || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("no receiver: %v", err)
 		}
 	})
