@@ -20,7 +20,7 @@ const (
 
 // stream sends the live part of a page whenever it has changed.
 func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
-	done, err := h.openStream()
+	done, err := h.streams.begin(r.who.User)
 	if err != nil {
 		return err
 	}
@@ -49,16 +49,6 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 		if err != nil || backoff.For(r.Context(), max(period, share*time.Since(began))) != nil {
 			return nil
 		}
-	}
-}
-
-// openStream counts a stream until done is called.
-func (h *Handler) openStream() (done func(), err error) {
-	select {
-	case h.streams <- struct{}{}:
-		return func() { <-h.streams }, nil
-	default:
-		return nil, drover.Errorf(drover.KindRateLimit, "the limit of %d open live pages is reached", mostStreams)
 	}
 }
 

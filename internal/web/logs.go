@@ -123,7 +123,7 @@ func (h *Handler) followLog(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	ask.Follow = true
-	done, err := h.openStream()
+	done, err := h.streams.begin(r.who.User)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 const (
 	codeTime    = time.Minute
 	sessionTime = 12 * time.Hour
-	mostCodes   = 100 // at once
+	mostCodes   = 10 // of a token at once
 )
 
 // sessions logs browsers in. A session is a cookie with a sealed token, so nothing is kept here, and a new controller
@@ -59,13 +59,16 @@ func newSessions(cfg Config) *sessions {
 func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	same := 0
 	for code, o := range s.codes {
 		if now.After(o.until) {
 			delete(s.codes, code)
+		} else if o.token.Reveal() == token.Reveal() {
+			same++
 		}
 	}
-	if len(s.codes) >= mostCodes {
-		return "", drover.Errorf(drover.KindRateLimit, "too many unused browser links: the limit is %d per minute", mostCodes)
+	if same >= mostCodes {
+		return "", drover.Errorf(drover.KindRateLimit, "your token has too many unused browser links: the limit is %d per minute", mostCodes)
 	}
 	code := rand.Text()
 	s.codes[code] = offer{token, now.Add(codeTime)}

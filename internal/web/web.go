@@ -49,8 +49,8 @@ type Handler struct {
 	sessions *sessions
 	pages    map[string]*page // by pattern
 	mux      *http.ServeMux
-	version  string        // of the static files
-	streams  chan struct{} // an element for each open stream
+	version  string // of the static files
+	streams  streams
 	sums     *sums
 	trying   chan struct{} // holds an element while a configuration is tried
 }
@@ -58,15 +58,12 @@ type Handler struct {
 // SetSecure sets whether browsers use only https from now on.
 func (h *Handler) SetSecure(so bool) { h.sessions.secure.Store(so) }
 
-// mostStreams is how many live pages may be open at once.
-const mostStreams = 256
-
 //go:embed templates static
 var files embed.FS
 
 // New makes a Handler.
 func New(cfg Config) *Handler {
-	h := &Handler{cfg: cfg, sessions: newSessions(cfg), mux: http.NewServeMux(), version: versionOfFiles(), streams: make(chan struct{}, mostStreams)}
+	h := &Handler{cfg: cfg, sessions: newSessions(cfg), mux: http.NewServeMux(), version: versionOfFiles(), streams: streams{open: map[string]int{}}}
 	h.sums, h.trying = newSums(), make(chan struct{}, 1)
 	h.pages = parsePages(h.version)
 	for pattern := range pages() {

@@ -169,7 +169,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%d, %d", ahead, real)
 		}
 	})
-	t.Run("the number of open links is limited", func(t *testing.T) {
+	t.Run("each token's number of open links is limited", func(t *testing.T) {
 		s := newSessions(Config{})
 		for range mostCodes {
 			if _, err := s.offer(drover.NewSecret("x"), time.Now()); err != nil {
@@ -178,6 +178,9 @@ func TestSessions(t *testing.T) {
 		}
 		if _, err := s.offer(drover.NewSecret("x"), time.Now()); drover.KindOf(err) != drover.KindRateLimit {
 			t.Error(err)
+		}
+		if _, err := s.offer(drover.NewSecret("y"), time.Now()); err != nil {
+			t.Errorf("another token: %v", err)
 		}
 		if _, err := s.offer(drover.NewSecret("x"), time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
