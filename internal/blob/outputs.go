@@ -30,7 +30,7 @@ func (r *Results) Receive(ctx context.Context, job string, index int, stream io.
 	}
 	files, err := r.receive(ctx, at, whileAsked{ctx, stream})
 	if err != nil {
-		return nil, fmt.Errorf("receiving the outputs of job %s: %w", job, err)
+		return nil, fmt.Errorf("receiving the outputs of job %s: %w", job, r.lost(err))
 	}
 	return files, nil
 }

@@ -252,6 +252,17 @@ func TestReceive(t *testing.T) {
 		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
 	})
 
+	t.Run("reports that the folder was removed", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, small)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(whole)); drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), "was removed; stop Drover") {
+			t.Error(err)
+		}
+	})
+
 	t.Run("refuses a job whose name is not a folder's", func(t *testing.T) {
 		r := openResults(t, t.TempDir(), small)
 		for _, job := range []string{"", ".", "..", "a/b", "/a", ".partial", "logs"} {

@@ -102,9 +102,18 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 		err = r.replaceLog(ctx, name, r.abridge(size, section))
 	}
 	if err != nil {
-		return fmt.Errorf("storing the log of job %s: %w", job, err)
+		return fmt.Errorf("storing the log of job %s: %w", job, r.lost(err))
 	}
 	return nil
+}
+
+// lost returns the error of storing something or, if that is that the folder was removed, says so: the open folder is
+// not the one that somebody may make in its place.
+func (r *Results) lost(err error) error {
+	if _, gone := os.Stat(r.root.Name()); errors.Is(err, fs.ErrNotExist) && errors.Is(gone, fs.ErrNotExist) {
+		return drover.Errorf(drover.KindTransient, "the results folder %s was removed; stop Drover, then start or resume it", r.root.Name())
+	}
+	return err
 }
 
 // GrowLog writes a piece of a log at an offset, while the attempt runs; offset 0 starts the log anew. WriteLog replaces

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -299,6 +301,11 @@ func (w work) fault(job, key, message, hint string) error {
 
 // parseJob parses the job of a command line by the rules for batch files.
 func parseJob(job map[string]any) (drover.JobSpec, error) {
+	for key, value := range job { // JSON would replace other bytes
+		if !utf8.ValidString(fmt.Sprint(value)) {
+			return drover.JobSpec{}, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text: %q", key, fmt.Sprint(value)).WithHint("put such data in a file, and use --input")
+		}
+	}
 	data, err := json.Marshal(map[string]any{"name": "command", "jobs": []any{job}})
 	if err != nil {
 		return drover.JobSpec{}, err

@@ -2,10 +2,12 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -41,6 +43,9 @@ func (f *foreach) decode(d *decoder, n *node) {
 		for _, file := range files {
 			other, known := seen[file.name]
 			switch {
+			case !utf8.ValidString(file.name):
+				d.add(at, fmt.Sprintf("the file name %s is not UTF-8 text", quote(file.name)), "rename the file, or list it in inputs")
+				return
 			case !known:
 				seen[file.name] = file.path
 				*f = append(*f, file)

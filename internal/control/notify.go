@@ -42,8 +42,13 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	switch {
 	case err != nil:
 		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)
-	case failure != nil && done:
-		c.cfg.Log.Warn("a message about a batch could not be sent and will not be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+	case failure != nil && (done || !c.cfg.Shared): // a run ends before the next try
+		why := drover.AsError(failure, drover.KindTransient)
+		log := c.cfg.Log.With(logkey.Batch, t.Message.Batch, logkey.Error, why.Message)
+		if why.Hint != "" {
+			log = log.With(logkey.Hint, why.Hint)
+		}
+		log.Error("a message about a batch could not be sent")
 	case failure != nil:
 		c.cfg.Log.Info("a message about a batch could not be sent and will be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	}

@@ -86,7 +86,10 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	}
 	answer, err := c.client().Do(request)
 	if err != nil {
-		return drover.Errorf(drover.AsError(err, drover.KindTransient).Kind, "posting to %s: %v", target.Host, withoutURL(err))
+		if own := (*drover.Error)(nil); errors.As(err, &own) {
+			return drover.Errorf(own.Kind, "posting to %s: %s", target.Host, own.Message).WithHint("%s", own.Hint)
+		}
+		return drover.Errorf(drover.KindTransient, "posting to %s: %v", target.Host, withoutURL(err))
 	}
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
