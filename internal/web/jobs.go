@@ -30,7 +30,6 @@ type jobRow struct {
 	drover.Job
 	Parts []part // of an array's elements
 	Size  int
-	Done  int // of them
 }
 
 func (h *Handler) jobs(ctx context.Context, r *request) (any, error) {
@@ -94,11 +93,6 @@ func rowOf(job drover.Job) jobRow {
 	}
 	row.Size = job.Array.Size()
 	row.Parts = partsOf([]drover.JobState{drover.JobSucceeded, drover.JobFailed, drover.JobCancelled, drover.JobRunning, drover.JobQueued}, job.Counts)
-	for state, n := range job.Counts {
-		if state.Final() {
-			row.Done += n
-		}
-	}
 	return row
 }
 
@@ -109,6 +103,9 @@ type jobPage struct {
 	Explain  []drover.Explanation
 	Elements []jobRow
 	More     string // the address of further elements
+	From, To int    // the places of the first and last of Elements among Of
+	Of       int
+	Why      string // the last lines of a failed job's log
 	Only     drover.JobState
 	Outputs  []drover.File
 	Hidden   bool // the reader may not see its output
@@ -147,13 +144,17 @@ func (h *Handler) job(ctx context.Context, r *request) (any, error) {
 	if drover.KindOf(err) == drover.KindForbidden {
 		p.Hidden, err = true, nil
 	}
+	if last := p.Last(); last != nil && job.State == drover.JobFailed && !p.Hidden {
+		p.Why = lastLines(ctx, r, id, last.Number)
+	}
 	return p, err
 }
 
 func (p *jobPage) addElements(ctx context.Context, r *request) error {
 	f := drover.JobFilter{Job: p.ID.Number, Elements: true, Limit: elementsShown}
+	p.Of = p.Size
 	if slices.Contains(jobStates, p.Only) {
-		f.States = []drover.JobState{p.Only}
+		f.States, p.Of = []drover.JobState{p.Only}, p.Counts[p.Only]
 	}
 	if after := r.URL.Query().Get("after"); after != "" {
 		id, err := drover.ParseJobID(after)
@@ -161,13 +162,15 @@ func (p *jobPage) addElements(ctx context.Context, r *request) error {
 			return drover.Errorf(drover.KindInvalid, "%v", err)
 		}
 		f.After = id
+		p.To, _ = strconv.Atoi(r.URL.Query().Get("from"))
 	}
 	page, err := r.svc.Jobs(ctx, f)
 	for _, e := range page.Items {
 		p.Elements = append(p.Elements, jobRow{Job: e, Size: 1})
 	}
+	p.From, p.To = p.To+1, p.To+len(p.Elements)
 	if page.Next != "" {
-		p.More = "/jobs/" + p.ID.String() + "?" + url.Values{"after": {page.Next}, "state": {string(p.Only)}}.Encode()
+		p.More = "/jobs/" + p.ID.String() + "?" + url.Values{"after": {page.Next}, "from": {strconv.Itoa(p.To)}, "state": {string(p.Only)}}.Encode()
 	}
 	return err
 }

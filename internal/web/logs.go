@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +59,30 @@ func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	defer log.Close()
-	p.Text, p.Cut, err = end(log)
+	last, cut, err := end(log)
+	p.Text, p.Cut = shownLog(last), cut
 	return p, err
+}
+
+// linesShown is how many lines of a failed job's log its page shows.
+const linesShown = 10
+
+// lastLines returns the last lines of what an attempt wrote to standard error or, if that is nothing, to standard output.
+// They only illustrate why it failed, so no error keeps the page from being shown.
+func lastLines(ctx context.Context, r *request, id drover.JobID, attempt int) string {
+	for _, stream := range []drover.Stream{drover.Stderr, drover.Stdout} {
+		log, err := r.svc.Logs(ctx, drover.LogRequest{Job: id, Stream: stream, Attempt: attempt})
+		if err != nil {
+			return ""
+		}
+		last, _, err := end(log)
+		log.Close()
+		lines := bytes.Split(bytes.TrimSpace(last), []byte("\n"))
+		if text := shownLog(bytes.Join(lines[max(0, len(lines)-linesShown):], []byte("\n"))); text != "" && err == nil {
+			return text
+		}
+	}
+	return ""
 }
 
 // logRequest returns the request in the URL.
@@ -78,8 +101,7 @@ func logRequest(r *request, id drover.JobID) (ask drover.LogRequest, err error) 
 }
 
 // end returns the last part of a text, from the beginning of a line on.
-func end(from io.Reader) (text string, cut bool, err error) {
-	var last []byte
+func end(from io.Reader) (last []byte, cut bool, err error) {
 	piece := make([]byte, logShown)
 	for {
 		n, err := from.Read(piece)
@@ -91,10 +113,10 @@ func end(from io.Reader) (text string, cut bool, err error) {
 			break
 		}
 		if err != nil {
-			return "", false, err
+			return nil, false, err
 		}
 	}
-	return shownLog(fromLine(last, cut)), cut, nil
+	return fromLine(last, cut), cut, nil
 }
 
 func fromLine(text []byte, cut bool) []byte {
@@ -104,10 +126,25 @@ func fromLine(text []byte, cut bool) []byte {
 	return text
 }
 
-// shownLog makes untrusted text safe to show: it replaces invalid UTF-8 and characters that control a terminal.
+// Text that only a terminal makes sense of. A string such as a title ends with its line at the latest, so that an
+// unfinished one hides no more.
+var (
+	sequence    = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~]?)`)
+	overwritten = regexp.MustCompile(`[^\n]*\r+([^\r\n])`)
+)
+
+// shownLog makes untrusted text readable and safe to show: it leaves out sequences such as colours, and what a carriage
+// return has overwritten, and replaces invalid UTF-8 and other characters that control a terminal.
 func shownLog(text []byte) string {
-	return drover.SanitizeLines(strings.ReplaceAll(strings.ToValidUTF8(string(text), "\uFFFD"), "\r\n", "\n"))
+	shown := sequence.ReplaceAllString(strings.ToValidUTF8(string(text), "\uFFFD"), "")
+	return drover.SanitizeLines(strings.ReplaceAll(overwritten.ReplaceAllString(shown, "$1"), "\r", ""))
 }
+
+// Where the pieces of a followed log belong on the page.
+const (
+	firstPlace = `hx-target="#log" hx-swap="innerHTML"`
+	nextPlace  = `hx-target="#unended" hx-swap="outerHTML"`
+)
 
 // gather is how long output is gathered before it is sent.
 const gather = 150 * time.Millisecond
@@ -136,15 +173,28 @@ func (h *Handler) followLog(w http.ResponseWriter, r *request) error {
 	}
 	defer log.Close()
 	beginEvents(w)
-	return sendLog(ctx, w, log)
+	return sendLog(ctx, w, log, func() (final bool, err error) {
+		job, err := r.svc.Job(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		var made bytes.Buffer
+		if err := h.pages["/jobs/{id}/logs"].made.ExecuteTemplate(&made, "progress", job); err != nil {
+			return false, err
+		}
+		return job.State.Final(), sendMessage(w, made.Bytes())
+	})
 }
 
-// sendLog sends a log in pieces until it ends or nobody reads. The first replaces what the page shows.
-func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader) error {
+// sendLog sends a log in pieces until it ends or nobody reads. The first replaces what the page shows, each further one
+// the last line if that had not ended. It sends the job's progress with the first
+// piece, with the first output and at the end.
+func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader, progress func() (final bool, err error)) error {
 	pieces := make(chan []byte)
 	go readPieces(ctx, log, pieces)
-	swap, cut := "innerHTML", false
+	place, cut, started := firstPlace, false, false
 	var held []byte
+	grown := false // held is more than the last line that was sent
 	due := time.NewTimer(gather)
 	for more := true; more; {
 		var piece []byte
@@ -152,10 +202,10 @@ func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader) error {
 		case <-ctx.Done():
 			return nil
 		case piece, more = <-pieces:
-			if len(held) == 0 {
+			if !grown {
 				due.Reset(gather)
 			}
-			held = append(held, piece...)
+			held, grown = append(held, piece...), true
 			if over := len(held) - logShown; over > 0 {
 				held, cut = append(held[:0], held[over:]...), true
 			}
@@ -164,14 +214,39 @@ func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader) error {
 			}
 		case <-due.C:
 		}
-		if err := sendPiece(w, fromLine(held, cut), swap); err != nil {
+		if place == firstPlace || len(held) > 0 && !started {
+			if _, err := progress(); err != nil {
+				return nil
+			}
+			started = len(held) > 0
+		}
+		ended, line := lines(fromLine(held, cut))
+		if err := sendPiece(w, ended, line, place, grown); err != nil {
 			return nil // nobody reads
 		}
-		swap, cut, held = "beforeend", false, held[:0]
+		place, cut, grown, held = nextPlace, false, false, append(held[:0], line...)
 		due.Reset(keepAlive)
+	}
+	if final, err := progress(); !final || err != nil {
+		return nil // the browser reconnects
 	}
 	fmt.Fprint(w, "event: end\ndata: end\n\n")
 	return http.NewResponseController(w).Flush()
+}
+
+// longLine is the length from which on a line counts as ended, so that it is not sent again and again.
+const longLine = 4 << 10
+
+// lines splits a log into what stays as it is and the last line, without what that has overwritten: its rest can change
+// how it is shown.
+func lines(text []byte) (ended, line []byte) {
+	at := bytes.LastIndexByte(text, '\n') + 1
+	line = text[at:]
+	line = line[bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r')+1:]
+	if len(line) > longLine {
+		return text, nil
+	}
+	return text[:at], line
 }
 
 func readPieces(ctx context.Context, log io.Reader, to chan<- []byte) {
@@ -190,11 +265,12 @@ func readPieces(ctx context.Context, log io.Reader, to chan<- []byte) {
 	}
 }
 
-func sendPiece(w http.ResponseWriter, text []byte, swap string) (err error) {
-	if len(text) == 0 && swap == "beforeend" {
-		_, err = io.WriteString(w, ": still here\n\n")
+func sendPiece(w http.ResponseWriter, ended, line []byte, place string, grown bool) (err error) {
+	if grown || place == firstPlace {
+		err = sendMessage(w, fmt.Appendf(nil, `<hx-partial %s><span>%s</span><span id="unended">%s</span></hx-partial>`,
+			place, html.EscapeString(shownLog(ended)), html.EscapeString(shownLog(line))))
 	} else {
-		err = sendMessage(w, fmt.Appendf(nil, `<hx-partial hx-target="#log" hx-swap="%s"><span>%s</span></hx-partial>`, swap, html.EscapeString(shownLog(text))))
+		_, err = io.WriteString(w, ": still here\n\n")
 	}
 	if err != nil {
 		return err

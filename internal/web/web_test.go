@@ -53,7 +53,7 @@ func TestHostileText(t *testing.T) {
 		}
 	})
 	t.Run("a followed log", func(t *testing.T) {
-		_, text, _ := b.get("/jobs/17.3/logs/follow")
+		_, text, _ := letIn(t, &fake{state: drover.JobFailed}, drover.RoleAdmin).get("/jobs/17.3/logs/follow")
 		data := strings.ReplaceAll(text, "data: ", "")
 		if !strings.Contains(data, "alert(1)") || !strings.HasSuffix(text, "event: end\ndata: end\n\n") {
 			t.Errorf("%q", text)
