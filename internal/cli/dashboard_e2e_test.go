@@ -208,7 +208,7 @@ func TestDashboard(t *testing.T) {
 		b.mark()
 		p.drover("submit", "batch.yaml")
 		b.wantText("tiles")
-		b.wantText("16 of 16")
+		b.wantText("16 succeeded")
 		b.wantMarked()
 	})
 	talk := "2"
@@ -216,6 +216,7 @@ func TestDashboard(t *testing.T) {
 		b.t = t
 		b.open("/jobs/" + talk + "/logs")
 		b.wantText("line 2")
+		b.wantText("Live")
 		b.mark()
 		seen := strings.Count(b.text(), "line ")
 		b.wantText(fmt.Sprintf("line %d\nline %d", seen+2, seen+3))
@@ -292,6 +293,8 @@ func TestDashboard(t *testing.T) {
 		b.mark()
 		b.do(chromedp.SendKeys(`input[name=reason]`, "enough"), chromedp.Click(`button[value=cancel]`))
 		b.wantText("enough")
+		b.open("/jobs/" + talk + "/logs")
+		b.wantText("Ended: ")
 		p.drover("cancel", "3")
 		p.drover("pool", "set", "web", "--size", "0", "--reason", "the launch is over")
 	})

@@ -358,6 +358,82 @@ func TestPages(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	})
+	t.Run("a log is shown as a terminal would show it, without colours", func(t *testing.T) {
+		for text, want := range map[string]string{
+			"\x1b[1;31mERROR\x1b[0m: gone\r\n":                         "ERROR: gone\n",
+			"\x1b]0;a title\x07a\x1b]8;;http://b\x1b\\c\x1b]8;;\x1b\\": "ac",
+			"\x1b]unfinished\nnext \x1b(Bline\x1b[":                    "\nnext line",
+			"\r 1%\r 50%\r100%\r\r\ndone 1\rdone 2\r":                  "100%\ndone 2",
+			"a bell\x07\u202e":                                         "a bell\uFFFD\uFFFD",
+		} {
+			if got := shownLog([]byte(text)); got != want {
+				t.Errorf("%q is shown as %q, want %q", text, got, want)
+			}
+		}
+	})
+	t.Run("a followed log sends a line that has not ended again", func(t *testing.T) {
+		read, write := io.Pipe()
+		svc := &fake{logs: func(drover.LogRequest) io.ReadCloser { return read }, state: drover.JobFailed}
+		go func() {
+			for _, piece := range []string{"first\n1%\r2%\x1b[3", "1m\r3", "%\r\nlast"} {
+				io.WriteString(write, piece)
+				time.Sleep(3 * gather)
+			}
+			write.Close()
+		}()
+		_, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17.3/logs/follow")
+		at := 0
+		for _, want := range []string{`#log" hx-swap="innerHTML"><span>first`, `<span id="unended">2%</span>`, `<span></span><span id="unended">3</span>`, `#unended" hx-swap="outerHTML"><span>3%`, `<span id="unended">last</span>`, "Ended: ", "event: end"} {
+			next := strings.Index(text[at:], want)
+			if next < 0 {
+				t.Fatalf("%q is missing in %s", want, text)
+			}
+			at += next
+		}
+	})
+	t.Run("a failed job shows the last lines of its log", func(t *testing.T) {
+		for stream, want := range map[drover.Stream]string{drover.Stderr: "\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12</pre>", drover.Stdout: "\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12</pre>"} {
+			svc := &fake{state: drover.JobFailed, logs: func(r drover.LogRequest) io.ReadCloser {
+				if r.Stream != stream {
+					return io.NopCloser(strings.NewReader(""))
+				}
+				return io.NopCloser(strings.NewReader("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"))
+			}}
+			if _, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17.3"); !strings.Contains(text, want) || strings.Contains(text, "\n2\n3\n") {
+				t.Errorf("%s: %s", stream, text)
+			}
+		}
+	})
+	t.Run("a log's other stream is of the same attempt", func(t *testing.T) {
+		if _, text, _ := letIn(t, &fake{}, drover.RoleView).get("/jobs/17.3/logs?attempt=1"); !strings.Contains(text, `href="?stream=stderr&amp;attempt=1"`) {
+			t.Error(text)
+		}
+	})
+	t.Run("an array's page says which elements it shows, and of how many", func(t *testing.T) {
+		svc := &fake{page: func(drover.JobFilter) (drover.Page[drover.Job], error) {
+			return drover.Page[drover.Job]{Items: make([]drover.Job, 2), Next: "17.3"}, nil
+		}}
+		_, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17?state=failed&after=17.1&from=2")
+		for _, want := range []string{"3–4 of 4", `href="/jobs/17?state=failed">First</a>`, `href="/jobs/17?after=17.3&amp;from=4&amp;state=failed"`, `href="/jobs/17?state=queued"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in %s", want, text)
+			}
+		}
+	})
+	t.Run("an event gives its reason, and names its job or instance once", func(t *testing.T) {
+		why := &drover.Reason{Text: "exit code 7"}
+		id := drover.JobID{Number: 4, Index: 2}
+		for want, e := range map[mention]drover.Event{
+			{"", "job a.2", "/jobs/4.2", " failed: exit code 7"}:  {Text: "job a.2 failed", Job: &id, Reason: why},
+			{"", "job a.2", "/jobs/4.2", ": exit code 7"}:         {Text: "job a.2: exit code 7", Job: &id, Reason: why},
+			{"instance ", "x-1", "/instances/x-1", " is gone"}:    {Text: "instance x-1 is gone", Instance: "x-1"},
+			{"lost the connection ", "x-1", "/instances/x-1", ""}: {Text: "lost the connection", Instance: "x-1"},
+		} {
+			if got := mentionIn(e); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		}
+	})
 	t.Run("slow costs are shown once they are added up", func(t *testing.T) {
 		goOn := make(chan struct{})
 		svc := &fake{costs: func() (drover.Costs, error) {

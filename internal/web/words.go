@@ -16,7 +16,7 @@ import (
 var functions = template.FuncMap{
 	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural, "tenth": func(v float64) float64 { return v / 10 },
 	"bytes": func(b drover.Bytes) string { return b.Rounded() }, "vcpus": func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
-	"kind":    kind,
+	"kind": kind, "mention": mentionIn,
 	"seconds": func(s drover.Seconds) string { return took(time.Duration(s)) },
 	"word":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent,
