@@ -77,7 +77,7 @@ func lastLines(ctx context.Context, r *request, id drover.JobID, attempt int) st
 		}
 		last, _, err := end(log)
 		log.Close()
-		lines := bytes.Split(bytes.TrimSpace(last), []byte("\n"))
+		lines := bytes.Split(bytes.TrimSpace(last[max(0, len(last)-longLine):]), []byte("\n"))
 		if text := shownLog(bytes.Join(lines[max(0, len(lines)-linesShown):], []byte("\n"))); text != "" && err == nil {
 			return text
 		}
