@@ -54,6 +54,9 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 		if v.Ready {
 			now.Ready++
 		}
+		if v.Ready && v.Busy == 0 && !v.Held {
+			now.Idle++
+		}
 		if v.Template != "" && v.Template != p.spec.Template {
 			now.Outdated++
 		}

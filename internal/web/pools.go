@@ -13,6 +13,7 @@ type poolList struct {
 	Pools   []poolRow
 	Groups  bool // some are node groups
 	Stopped bool // some keep stopped instances
+	Spare   bool // some are spare pools
 }
 
 // poolRow is a pool, in a list or on its own page.
@@ -24,13 +25,19 @@ func (p poolRow) Group() bool { return p.Kind == drover.PoolGroup }
 // KeepsStopped reports whether it keeps instances stopped, or has some.
 func (p poolRow) KeepsStopped() bool { return p.Keeps+p.Stopped > 0 }
 
+// Spare reports whether the number that it wants is of idle instances.
+func (p poolRow) Spare() bool { return p.Kind == drover.PoolSpare }
+
+// Used returns how many of its ready instances are in use.
+func (p poolRow) Used() int { return p.Ready - p.Idle }
+
 func (h *Handler) pools(ctx context.Context, r *request) (any, error) {
 	pools, err := r.svc.Pools(ctx)
 	list := poolList{}
 	for _, p := range pools {
 		row := poolRow{p}
 		list.Pools, list.Groups = append(list.Pools, row), list.Groups || row.Group()
-		list.Stopped = list.Stopped || row.KeepsStopped()
+		list.Stopped, list.Spare = list.Stopped || row.KeepsStopped(), list.Spare || row.Spare()
 	}
 	return list, err
 }
