@@ -19,6 +19,7 @@ type overview struct {
 	Budgets []budget
 	Waiting []drover.Waiting
 	Stand   []drover.Waiting
+	Short   []drover.Pool // those that differ from their size
 	Recent  []jobRow
 	Events  []drover.Event
 }
@@ -35,6 +36,9 @@ type part struct {
 type budget struct {
 	drover.BudgetUse
 	Limit     float64
+	Mark      float64 // of the soft limit, in percent; 0: none
+	Warned    bool    // the soft limit is passed
+	NoPools   bool    // there are pools, but their instances do not count
 	Used      float64 // in percent
 	Committed float64 // in percent, including what is promised
 	Level     string  // good, near or passed
@@ -48,7 +52,16 @@ func (h *Handler) overview(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := overview{Status: status, States: partsOf(instanceStates, status.Instances), Budgets: budgetsOf(status.Budgets)}
+	pools, err := r.svc.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := overview{Status: status, States: partsOf(instanceStates, status.Instances), Budgets: budgetsOf(status.Budgets, len(pools) > 0)}
+	for _, p := range pools {
+		if p.Reason != nil {
+			o.Short = append(o.Short, p)
+		}
+	}
 	for _, p := range o.States {
 		o.Total += p.Count
 	}
@@ -88,14 +101,18 @@ func partsOf[S ~string](order []S, counts map[S]int) (parts []part) {
 // near is the percentage at which a budget counts as nearly used up.
 const near = 80
 
-func budgetsOf(all []drover.BudgetUse) (list []budget) {
+func budgetsOf(all []drover.BudgetUse, pools bool) (list []budget) {
 	for _, b := range all {
 		limit := cmp.Or(b.Hard, b.Soft)
 		shown := budget{BudgetUse: b, Limit: limit, Used: percent(b.Spent, limit), Committed: percent(b.Spent+b.Promised, limit), Level: "good"}
+		shown.Warned, shown.NoPools = b.Soft > 0 && b.Spent >= b.Soft, pools && b.Scope != "fleet"
+		if b.Hard > 0 {
+			shown.Mark = percent(b.Soft, b.Hard)
+		}
 		switch {
-		case b.Spent >= limit:
+		case b.Hard > 0 && b.Spent >= b.Hard:
 			shown.Level = "passed"
-		case shown.Committed >= near:
+		case shown.Warned, shown.Committed >= near:
 			shown.Level = "near"
 		}
 		list = append(list, shown)
