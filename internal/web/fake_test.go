@@ -24,13 +24,14 @@ const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp
 // fake is a Service that returns the same nasty text everywhere, and records its calls.
 type fake struct {
 	drover.Service
-	mu    sync.Mutex
-	asked []string
-	page  func(drover.JobFilter) (drover.Page[drover.Job], error)
-	costs func() (drover.Costs, error)
-	logs  func(drover.LogRequest) io.ReadCloser
-	state drover.JobState
-	err   error
+	mu        sync.Mutex
+	asked     []string
+	page      func(drover.JobFilter) (drover.Page[drover.Job], error)
+	costs     func() (drover.Costs, error)
+	instances func(drover.InstanceFilter) (drover.Page[drover.Instance], error)
+	logs      func(drover.LogRequest) io.ReadCloser
+	state     drover.JobState
+	err       error
 }
 
 func (f *fake) ask(words ...string) {
@@ -85,8 +86,14 @@ func (f *fake) Logs(_ context.Context, r drover.LogRequest) (io.ReadCloser, erro
 	return io.NopCloser(strings.NewReader(nasty + "\xff\n" + nasty)), nil
 }
 
-func (f *fake) Instances(context.Context, drover.InstanceFilter) (drover.Page[drover.Instance], error) {
-	return drover.Page[drover.Instance]{Items: filled[[]drover.Instance](), Next: "9"}, nil
+func (f *fake) Instances(_ context.Context, filter drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
+	if f.instances != nil {
+		return f.instances(filter)
+	}
+	if page.Items = filled[[]drover.Instance](); filter.After == 0 {
+		page.Next = "9"
+	}
+	return page, nil
 }
 
 func (f *fake) Instance(context.Context, string) (drover.Instance, error) {
@@ -102,7 +109,8 @@ func (f *fake) Pools(context.Context) ([]drover.Pool, error) {
 	p, group := filled[drover.Pool](), filled[drover.Pool]()
 	p.Name, p.Stopped, p.Keeps, p.Lent = "x", 2, 1300, 3
 	group.Name, group.Kind, group.Wanted, group.Min, group.Max, group.Stopped, group.Keeps, group.Lent = "group", drover.PoolGroup, 7, 2, 1200, 0, 0, 0
-	return []drover.Pool{filled[drover.Pool](), p, group}, nil
+	p.Reason = nil
+	return []drover.Pool{filled[drover.Pool](), p, group, {Name: "spare", Kind: drover.PoolSpare, Wanted: 1, Instances: 4, Ready: 4}}, nil
 }
 
 func (f *fake) ResizePool(_ context.Context, name string, count int, reason string) (drover.Pool, error) {

@@ -25,11 +25,13 @@ type instanceList struct {
 	Spans     []span
 	States    []drover.InstanceState
 	From, To  time.Time
-	Ticks     []tick
 	Instances []instanceRow
 	Older     string
-	First     bool
+	Newest    string // the address of the first page; empty on it
 }
+
+// anyState selects the instances that are gone, too.
+const anyState = "any"
 
 // span is how far back a page shows.
 type span struct {
@@ -38,12 +40,6 @@ type span struct {
 }
 
 var spans = []span{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
-
-// tick is a time on an axis.
-type tick struct {
-	At   float64
-	Text string
-}
 
 // instanceRow is an instance and its life.
 type instanceRow struct {
@@ -60,14 +56,17 @@ type phase struct {
 
 func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
 	q := r.URL.Query()
-	list := instanceList{State: drover.InstanceState(q.Get("state")), Cloud: q.Get("cloud"), First: q.Get("before") == "", Spans: spans,
-		Span: spanOf(q.Get("span")), States: append(slices.Clone(instanceStates), drover.InstanceGone)}
+	list := instanceList{State: drover.InstanceState(q.Get("state")), Cloud: q.Get("cloud"), Spans: spans,
+		Span: spanOf(q.Get("span")), States: append(slices.Clone(instanceStates), drover.InstanceGone, anyState)}
 	// The axis moves in steps, so that a page without changes stays the same.
 	list.To = r.now.Truncate(list.Span.Time / 240).Add(list.Span.Time / 240)
 	list.From = list.To.Add(-list.Span.Time)
-	f := drover.InstanceFilter{Since: drover.TimeOf(list.From), Cloud: list.Cloud, Newest: true, Limit: instancesShown, Attempts: attemptsShown}
-	if slices.Contains(list.States, list.State) {
-		f.States = []drover.InstanceState{list.State}
+	f := drover.InstanceFilter{Cloud: list.Cloud, Newest: true, Limit: instancesShown, Attempts: attemptsShown}
+	switch {
+	case list.State == anyState:
+		f.Since = drover.TimeOf(list.From)
+	case slices.Contains(list.States, list.State):
+		f.Since, f.States = drover.TimeOf(list.From), []drover.InstanceState{list.State}
 	}
 	if before := q.Get("before"); before != "" {
 		id, err := strconv.ParseInt(before, 10, 64)
@@ -75,6 +74,8 @@ func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
 			return nil, drover.Errorf(drover.KindInvalid, "%.20q is not an instance's id", before)
 		}
 		f.After = id
+		q.Del("before")
+		list.Newest = "/instances?" + q.Encode()
 	}
 	page, err := r.svc.Instances(ctx, f)
 	if err != nil {
@@ -83,7 +84,6 @@ func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
 	for _, in := range page.Items {
 		list.Instances = append(list.Instances, instanceRow{in, life(in, list.From, list.To, r.now)})
 	}
-	list.Ticks = ticks(list.From, list.To)
 	if page.Next != "" {
 		q.Set("before", page.Next)
 		list.Older = "/instances?" + q.Encode()
@@ -106,7 +106,8 @@ func (a axis) place(t time.Time) float64 {
 	return min(1000, max(0, share*1000))
 }
 
-// life returns the phases of an instance: its boot, its jobs, its idle times and its end.
+// life returns the phases of an instance: its boot, its jobs, its idle times and its end. What has not ended continues to
+// the end of the axis.
 func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	if in.Created == nil {
 		return nil
@@ -117,7 +118,7 @@ func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 			all = append(all, phase{a.place(from), max(1, a.place(to)-a.place(from)), kind, text})
 		}
 	}
-	end := now
+	end := to
 	if in.Gone != nil {
 		end = *in.Gone
 	}
@@ -141,25 +142,10 @@ func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	return all
 }
 
-// ticks returns round times on an axis.
-func ticks(from, to time.Time) (all []tick) {
-	a := axis{from, to}
-	step := to.Sub(from) / 6
-	layout := "15:04"
-	if step >= 24*time.Hour {
-		layout = "Jan 2"
-	}
-	for t := from.Truncate(step).Add(step); t.Before(to); t = t.Add(step) {
-		all = append(all, tick{a.place(t), t.UTC().Format(layout)})
-	}
-	return all
-}
-
 // instancePage is one instance.
 type instancePage struct {
 	instanceRow
 	Explain []drover.Explanation
-	Ticks   []tick
 	Ran     []drover.InstanceAttempt
 	Verbs   []drover.Verb
 }
@@ -190,15 +176,25 @@ func (h *Handler) instance(ctx context.Context, r *request) (any, error) {
 		if in.Gone != nil {
 			to = *in.Gone
 		}
-		p.Life, p.Ticks = life(p.Instance, *in.Created, to, r.now), ticks(*in.Created, to)
+		p.Life = life(p.Instance, *in.Created, to, r.now)
 	}
-	switch {
-	case in.State == drover.InstanceStopping:
-		p.Verbs = []drover.Verb{drover.VerbKill}
-	case in.State != drover.InstanceGone:
-		p.Verbs = drover.Verbs()
-	}
+	p.Verbs = verbsFor(in)
 	return p, nil
+}
+
+// verbsFor returns the verbs that would change something.
+func verbsFor(in drover.Instance) []drover.Verb {
+	switch {
+	case in.State == drover.InstanceGone:
+		return nil
+	case in.State == drover.InstanceStopping:
+		return []drover.Verb{drover.VerbKill}
+	case in.Idle == drover.IdleHold:
+		return []drover.Verb{drover.VerbDrain, drover.VerbRelease, drover.VerbKill}
+	case in.Idle == drover.IdleDrain:
+		return []drover.Verb{drover.VerbHold, drover.VerbRelease, drover.VerbKill}
+	}
+	return []drover.Verb{drover.VerbDrain, drover.VerbHold, drover.VerbKill}
 }
 
 // here returns the address of an instance's page.

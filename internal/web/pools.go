@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"drover"
 )
@@ -47,6 +48,8 @@ type poolPage struct {
 	poolRow
 	Zones   []zoneCount
 	Explain []drover.Explanation
+	Members []drover.Instance
+	Others  bool // there are more
 }
 
 // zoneCount is how many of a pool's instances a zone has.
@@ -73,5 +76,32 @@ func (h *Handler) pool(ctx context.Context, r *request) (any, error) {
 	if p.Explain, err = r.svc.Explain(ctx, "pool/"+p.Name); err != nil && drover.KindOf(err) != drover.KindNotFound {
 		return nil, err
 	}
-	return p, nil
+	return p, p.addMembers(ctx, r)
+}
+
+// addMembers adds the pool's newest live instances. No filter selects those of a pool, so it reads on until it has them.
+func (p *poolPage) addMembers(ctx context.Context, r *request) error {
+	f := drover.InstanceFilter{Newest: true}
+	for {
+		page, err := r.svc.Instances(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, in := range page.Items {
+			switch {
+			case in.Pool != p.Name:
+			case len(p.Members) == instancesShown:
+				p.Others = true
+				return nil
+			default:
+				p.Members = append(p.Members, in)
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		if f.After, err = strconv.ParseInt(page.Next, 10, 64); err != nil {
+			return drover.Errorf(drover.KindInternal, "%v", err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -325,6 +326,74 @@ func TestPages(t *testing.T) {
 		}
 		if strings.Contains(group, "Stopped") || strings.Contains(group, "Lent") {
 			t.Error(group)
+		}
+	})
+	t.Run("a pool lists its live instances, however many others there are", func(t *testing.T) {
+		svc := &fake{instances: func(f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
+			if f.After == 0 {
+				return drover.Page[drover.Instance]{Items: []drover.Instance{{Name: "other", Pool: "y"}, {Name: "mine-2", Pool: "x", Idle: "hold", Reason: &drover.Reason{Text: "a look"}}}, Next: "7"}, nil
+			}
+			return drover.Page[drover.Instance]{Items: []drover.Instance{{Name: "mine-1", Pool: "x", Idle: "run"}}}, nil
+		}}
+		_, text, _ := letIn(t, svc, drover.RoleView).get("/pools/x")
+		if !strings.Contains(text, `href="/instances/mine-1"`) || !strings.Contains(text, `href="/instances/mine-2"`) || !strings.Contains(text, "a look") || strings.Contains(text, "other") {
+			t.Error(text)
+		}
+	})
+	t.Run("instances are live ones by default, and the newest page keeps the search", func(t *testing.T) {
+		var asked []drover.InstanceFilter
+		svc := &fake{instances: func(f drover.InstanceFilter) (drover.Page[drover.Instance], error) {
+			f.Since = min(f.Since, 1)
+			asked = append(asked, f)
+			return drover.Page[drover.Instance]{Items: []drover.Instance{{Name: "kept", Idle: "hold", Reason: &drover.Reason{Text: "a look"}}}}, nil
+		}}
+		b := letIn(t, svc, drover.RoleView)
+		_, list, _ := b.get("/instances")
+		_, older, _ := b.get("/instances?state=gone&cloud=c&span=6h&before=9")
+		b.get("/instances?state=any")
+		want := []drover.InstanceFilter{{}, {Since: 1, States: []drover.InstanceState{"gone"}, Cloud: "c", After: 9}, {Since: 1}}
+		for i := range want {
+			want[i].Newest, want[i].Limit, want[i].Attempts = true, instancesShown, attemptsShown
+		}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Error(diff)
+		}
+		if !strings.Contains(list, "a look") || strings.Contains(list, "Newest") || !strings.Contains(older, `href="/instances?cloud=c&amp;span=6h&amp;state=gone">Newest`) {
+			t.Error(list, older)
+		}
+	})
+	t.Run("an instance has buttons only for verbs that change something", func(t *testing.T) {
+		for _, c := range []struct {
+			state drover.InstanceState
+			idle  drover.IdleBehavior
+			want  string
+		}{{"idle", "run", "drain hold kill"}, {"idle", "hold", "drain release kill"}, {"running", "drain", "hold release kill"}, {"stopping", "drain", "kill"}, {"gone", "run", ""}} {
+			got := fmt.Sprint(verbsFor(drover.Instance{State: c.state, Idle: c.idle}))
+			if got != "["+c.want+"]" {
+				t.Errorf("%s %s: %s", c.state, c.idle, got)
+			}
+		}
+	})
+	t.Run("the overview lists pools only with a reason", func(t *testing.T) {
+		_, text, _ := letIn(t, &fake{}, drover.RoleView).get("/")
+		if !strings.Contains(text, "Why pools differ from their size") || !strings.Contains(text, `href="/pools/group"`) || strings.Contains(text, `href="/pools/x"`) {
+			t.Error(text)
+		}
+	})
+	t.Run("a passed soft limit is shown below a hard one that is far away", func(t *testing.T) {
+		got := budgetsOf([]drover.BudgetUse{{Scope: "fleet", Hard: 600, Soft: 0.05, Spent: 1.78}, {Scope: "user ada", Hard: 10, Soft: 5, Spent: 1}, {Scope: "fleet", Soft: 1, Spent: 1}, {Scope: "fleet", Hard: 1, Spent: 1}}, true)
+		for i, want := range []budget{{Level: "near", Warned: true}, {Level: "good", Mark: 50, NoPools: true}, {Level: "near", Warned: true}, {Level: "passed"}} {
+			if b := got[i]; b.Level != want.Level || b.Warned != want.Warned || b.Mark != want.Mark || b.NoPools != want.NoPools {
+				t.Errorf("%d: %+v", i, b)
+			}
+		}
+	})
+	t.Run("a spare pool shows how many of its instances are idle and in use", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		_, list, _ := b.get("/pools")
+		_, text, _ := b.get("/pools/spare")
+		if !strings.Contains(list, ">In use</th>") || !strings.Contains(list, "1 idle</td>") || !strings.Contains(text, "<dd>4, 4 ready: 0 idle, 4 in use</dd>") {
+			t.Error(list, text)
 		}
 	})
 	t.Run("static files are cached by version, and their folder is not listed", func(t *testing.T) {
