@@ -19,7 +19,7 @@ func (h *Handler) actions() map[string]action {
 		"/instances/{name}": instruct,
 		"/jobs/{id}":        changeJob,
 		"/pools/{name}":     resizePool,
-		"/queue":            pause,
+		"/{$}":              pause,
 	}
 }
 
@@ -34,7 +34,7 @@ func (h *Handler) acting(do action) http.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		http.Redirect(w, r.Request, to, http.StatusSeeOther)
+		http.Redirect(w, r.Request, to+"?done", http.StatusSeeOther)
 		return nil
 	})
 }

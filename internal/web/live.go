@@ -18,6 +18,9 @@ const (
 	keepAlive = 15 * time.Second
 )
 
+// stillHere is an event without data, so that a page with nothing new can tell that it is still connected.
+const stillHere = "event: still\n\n"
+
 // stream sends the live part of a page whenever it has changed.
 func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 	done, err := h.streams.begin(r.who.User)
@@ -40,7 +43,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 			err = sendMessage(w, made)
 			last, sent = made, time.Now()
 		case time.Since(sent) > keepAlive:
-			_, err = io.WriteString(w, ": still here\n\n")
+			_, err = io.WriteString(w, stillHere)
 			sent = time.Now()
 		}
 		if err == nil {
@@ -64,7 +67,7 @@ func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
 	case err != nil:
 		err = h.pages["error"].write(&made, "live", h.frame(r, p, drover.AsError(err, drover.KindInternal)))
 	default:
-		err = p.write(&made, "live", h.frame(r, p, data))
+		err = p.write(&made, "part", h.frame(r, p, data))
 	}
 	return made.Bytes(), err
 }

@@ -270,7 +270,7 @@ func sendPiece(w http.ResponseWriter, ended, line []byte, place string, grown bo
 		err = sendMessage(w, fmt.Appendf(nil, `<hx-partial %s><span>%s</span><span id="unended">%s</span></hx-partial>`,
 			place, html.EscapeString(shownLog(ended)), html.EscapeString(shownLog(line))))
 	} else {
-		_, err = io.WriteString(w, ": still here\n\n")
+		_, err = io.WriteString(w, stillHere)
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -71,17 +72,23 @@ type frame struct {
 	Operate bool   // the reader may use an operator's forms
 	Submit  bool   // and a submitter's
 	Live    string // the address of the live part; empty if there is none
+	Back    string // from an error
+	Done    bool   // a form has just changed something
 	Now     time.Time
 	Data    any
 }
 
 func (h *Handler) frame(r *request, p *page, data any) frame {
-	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Data: data, Now: time.Now()}
+	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Back: "/", Data: data, Now: time.Now()}
 	if r == nil {
 		return f
 	}
 	f.User, f.Role, f.Now = r.who.User, r.who.Role, r.now
 	f.Operate, f.Submit = r.may(drover.RoleOperate), r.may(drover.RoleSubmit)
+	f.Done = r.URL.Query().Has("done")
+	if f.Back = r.URL.Path; r.Method == http.MethodGet {
+		f.Back = path.Dir(f.Back)
+	}
 	if p.live {
 		f.Live = r.URL.RequestURI()
 	}

@@ -119,7 +119,12 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link works only once"))
 		return
 	}
-	token, good := h.sessions.take(r.URL.Query().Get("code"), time.Now())
+	code := r.URL.Query().Get("code")
+	if code == "" {
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "you are logged out"))
+		return
+	}
+	token, good := h.sessions.take(code, time.Now())
 	if !good {
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link has already been used, or is more than a minute old"))
 		return

@@ -213,9 +213,12 @@ func TestSessions(t *testing.T) {
 	})
 	t.Run("logging out deletes the cookie", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
-		b.post("/logout", "same-origin", nil)
+		_, _, head := b.post("/logout", "same-origin", nil)
 		if c := b.Jar.Cookies(nil)[0]; c.Value != "" || c.MaxAge >= 0 {
 			t.Errorf("%+v", c)
+		}
+		if _, text, _ := b.get(head.Get("Location")); !strings.Contains(text, "You are logged out.") {
+			t.Error(text)
 		}
 	})
 }
@@ -228,20 +231,20 @@ func TestForms(t *testing.T) {
 		to, asked  string
 		code       int
 	}{
-		{"/instances/a%20b", "verb=drain&reason=a+look", "/instances/a%20b", "instruct a b drain a look", 303},
-		{"/pools/web", "size=5&reason=a+launch", "/pools/web", "resize web 5 a launch", 303},
+		{"/instances/a%20b", "verb=drain&reason=a+look", "/instances/a%20b?done", "instruct a b drain a look", 303},
+		{"/pools/web", "size=5&reason=a+launch", "/pools/web?done", "resize web 5 a launch", 303},
 		{"/instances/a", "verb=kill&reason=+", "", "", 400},
 		{"/instances/a", "verb=kill", "", "", 400},
 		{"/instances/a", "verb=kill&reason=" + strings.Repeat("x", 1001), "", "", 400},
-		{"/jobs/17", "do=cancel&reason=wrong", "/jobs/17", "cancel 17 wrong", 303},
-		{"/jobs/17.3", "do=retry&reason=mended", "/jobs/17.3", "retry 17.3 mended", 303},
-		{"/jobs/17", "do=prioritize&priority=5", "/jobs/17", "priority 17 5", 303},
+		{"/jobs/17", "do=cancel&reason=wrong", "/jobs/17?done", "cancel 17 wrong", 303},
+		{"/jobs/17.3", "do=retry&reason=mended", "/jobs/17.3?done", "retry 17.3 mended", 303},
+		{"/jobs/17", "do=prioritize&priority=5", "/jobs/17?done", "priority 17 5", 303},
 		{"/jobs/17", "do=prioritize&priority=x", "", "", 400},
 		{"/jobs/17", "do=dance&reason=why", "", "", 400},
 		{"/jobs/x", "do=cancel&reason=why", "", "", 404},
-		{"/queue", "do=pause&reason=image", "/", "paused yes image", 303},
-		{"/queue", "do=resume&reason=image", "/", "paused no image", 303},
-		{"/queue", "do=pause&reason=" + strings.Repeat("x", maxForm), "", "", 400},
+		{"/", "do=pause&reason=image", "/?done", "paused yes image", 303},
+		{"/", "do=resume&reason=image", "/?done", "paused no image", 303},
+		{"/", "do=pause&reason=" + strings.Repeat("x", maxForm), "", "", 400},
 	} {
 		t.Run(c.path+" "+c.form[:min(len(c.form), 40)], func(t *testing.T) {
 			form, _ := url.ParseQuery(c.form)
@@ -258,6 +261,16 @@ func TestForms(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a form changes with what it is about", func(t *testing.T) {
+		svc := &fake{state: drover.JobRunning}
+		b := letIn(t, svc, drover.RoleOperate)
+		running := liveOf(t, b, "/jobs/17.3")
+		svc.state = drover.JobFailed
+		failed := liveOf(t, b, "/jobs/17.3")
+		if !strings.Contains(running, `value="cancel"`) || strings.Contains(running, `value="retry"`) || strings.Contains(failed, `value="cancel"`) || !strings.Contains(failed, `value="retry"`) {
+			t.Error(running, failed)
+		}
+	})
 	t.Run("a page has only the forms its reader may use", func(t *testing.T) {
 		for role, want := range map[drover.Role]bool{drover.RoleView: false, drover.RoleSubmit: false, drover.RoleOperate: true} {
 			b := letIn(t, &fake{}, role)
@@ -295,6 +308,18 @@ func TestPages(t *testing.T) {
 		}
 		if !strings.Contains(text, `href="/jobs?before=77&amp;q=project%3Da%26b&amp;state=failed&amp;user=ada"`) {
 			t.Error("there is no link to the next page: " + text)
+		}
+	})
+	t.Run("a list of jobs leads back to its newest, and says that there are none yet only without a search", func(t *testing.T) {
+		svc := &fake{page: func(drover.JobFilter) (drover.Page[drover.Job], error) { return drover.Page[drover.Job]{}, nil }}
+		b := letIn(t, svc, drover.RoleView)
+		_, all, _ := b.get("/jobs")
+		_, text, _ := b.get("/jobs?q=a%26b&state=failed&user=ada&mine=1&before=99")
+		if !strings.Contains(text, `<a href="/jobs?q=a%26b&amp;state=failed&amp;user=ada&amp;mine=1">Newest</a>`) || !strings.Contains(text, "No job matches.") {
+			t.Error(text)
+		}
+		if !strings.Contains(all, "There are no jobs yet.") {
+			t.Error(all)
 		}
 	})
 	t.Run("a node group shows its target and limits, and has no form, since its autoscaler sets the target", func(t *testing.T) {
@@ -527,7 +552,7 @@ func TestPages(t *testing.T) {
 	t.Run("an error is shown with the status of its kind", func(t *testing.T) {
 		for kind, want := range map[drover.ErrorKind]int{drover.KindNotFound: 404, drover.KindForbidden: 403, drover.KindInternal: 500} {
 			b := letIn(t, &fake{err: drover.Errorf(kind, "so it is")}, drover.RoleView)
-			if code, text, _ := b.get("/jobs/17"); code != want || !strings.Contains(text, "so it is") {
+			if code, text, _ := b.get("/jobs/17"); code != want || !strings.Contains(text, "<p>So it is.</p>") || !strings.Contains(text, `<a href="/jobs">Back</a>`) {
 				t.Errorf("%s: %d %s", kind, code, text)
 			}
 		}

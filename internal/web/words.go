@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"drover"
 )
@@ -19,7 +21,7 @@ var functions = template.FuncMap{
 	"kind": kind, "mention": mentionIn,
 	"seconds": func(s drover.Seconds) string { return took(time.Duration(s)) },
 	"word":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
-	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent,
+	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent, "sentence": sentence,
 	"now": time.Now, "in": func(counts map[drover.JobState]int, state string) int { return counts[drover.JobState(state)] }, "at": func(t *time.Time) time.Time { return *t },
 	"gib": func(b drover.Bytes) string { return strconv.FormatFloat(float64(b)/float64(drover.GiB), 'f', -1, 64) },
 }
@@ -53,6 +55,12 @@ func plural(n int, one string) string {
 		return "1 " + one
 	}
 	return count(n) + " " + one + "s"
+}
+
+// sentence formats the text of an error as a sentence.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
 
 // took formats a duration in its two largest units.

@@ -1,0 +1,25 @@
+// Marks a page whose figures have stopped, and a form whose answer takes a while.
+(() => {
+  let heard = new Date(), timer
+  const lost = () => {
+    const bar = document.getElementById("lost")
+    bar.textContent = `Not connected since ${heard.toISOString().slice(11, 19)}. This page shows what was known then.`
+    bar.hidden = false
+  }
+  const alive = () => {
+    heard = new Date()
+    document.getElementById("lost").hidden = true
+    clearTimeout(timer)
+    timer = setTimeout(() => document.hidden || lost(), 60000) // the controller is never silent for that long
+  }
+  const on = (name, then) => document.addEventListener(name, then)
+  on("htmx:sse:after:connection", alive)
+  on("htmx:sse:before:message", alive)
+  on("htmx:sse:close", () => clearTimeout(timer))
+  on("htmx:sse:error", e => e.detail.status === 401 ? location.reload() : lost()) // the page then says how to log in
+  on("htmx:error", lost)
+  on("submit", e => {
+    const busy = e.submitter?.dataset.busy
+    if (busy) { e.submitter.disabled = true; e.submitter.textContent = busy }
+  })
+})()
