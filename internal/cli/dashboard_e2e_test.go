@@ -291,7 +291,7 @@ func TestDashboard(t *testing.T) {
 		b.t = t
 		b.open("/jobs/" + talk)
 		b.mark()
-		b.do(chromedp.SendKeys(`input[name=reason]`, "enough"), chromedp.Click(`button[value=cancel]`))
+		b.do(chromedp.SendKeys(`input[name=reason]`, "enough"), chromedp.Click(`#sure`), chromedp.Click(`button[value=cancel]`))
 		b.wantText("enough")
 		b.open("/jobs/" + talk + "/logs")
 		b.wantText("Ended: ")
@@ -305,7 +305,7 @@ func TestDashboard(t *testing.T) {
 		b.t = t
 		b.open("/")
 		b.do(chromedp.Click(`.who button`))
-		b.wantText("Not logged in")
+		b.wantText("You are logged out.")
 		b.open("/jobs")
 		b.wantText("Not logged in")
 	})
