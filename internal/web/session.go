@@ -119,6 +119,10 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link works only once"))
 		return
 	}
+	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" { // it could log somebody in as somebody else
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "another site opened this link; to log in, paste the link into the address bar"))
+		return
+	}
 	code := r.URL.Query().Get("code")
 	if code == "" {
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "you are logged out"))

@@ -170,6 +170,15 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%d, %d", ahead, real)
 		}
 	})
+	t.Run("a link that another site opens does not log in, and is not used up", func(t *testing.T) {
+		link, _ := b.h.Login(drover.NewSecret("view"))
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+link, nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		away, text, _ := b.do(r)
+		if own, _, _ := b.get(link); away != 401 || own != 303 || !strings.Contains(text, "paste the link into the address bar") {
+			t.Errorf("%d, %d", away, own)
+		}
+	})
 	t.Run("each token's number of open links is limited", func(t *testing.T) {
 		s := newSessions(Config{})
 		for range mostCodes {
@@ -405,7 +414,7 @@ func TestPages(t *testing.T) {
 			t.Error(text)
 		}
 	})
-	t.Run("a passed soft limit is shown below a hard one that is far away", func(t *testing.T) {
+	t.Run("an exceeded soft limit is shown below a hard one that is far away", func(t *testing.T) {
 		got := budgetsOf([]drover.BudgetUse{{Scope: "fleet", Hard: 600, Soft: 0.05, Spent: 1.78}, {Scope: "user ada", Hard: 10, Soft: 5, Spent: 1}, {Scope: "fleet", Soft: 1, Spent: 1}, {Scope: "fleet", Hard: 1, Spent: 1}}, true)
 		for i, want := range []budget{{Level: "near", Warned: true}, {Level: "good", Mark: 50, NoPools: true}, {Level: "near", Warned: true}, {Level: "passed"}} {
 			if b := got[i]; b.Level != want.Level || b.Warned != want.Warned || b.Mark != want.Mark || b.NoPools != want.NoPools {
