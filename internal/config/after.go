@@ -37,7 +37,7 @@ func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []stri
 	unknown := func(at *node, name, own string) {
 		if line[name] == 0 {
 			others := slices.DeleteFunc(slices.Clone(known), func(other string) bool { return other == own })
-			c.addUnknown(at, "there is no job "+quote(name), name, others)
+			c.addUnknown(at, "there is no job "+quote(name)+" in this batch", name, others)
 		}
 	}
 	for i, j := range jobs {

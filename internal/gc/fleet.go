@@ -173,10 +173,14 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	if !check {
 		s.spared, g.Blind = g.wantedByAge, true
 	}
+	defer leavingNothing(folder, c.CloudNames())()
 	if g.Blind && g.Destroy && !g.WithoutState {
+		g.Destroy = false
+		if err := g.sweep(ctx, s); err != nil || len(g.Found) == 0 {
+			return err
+		}
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are no records in "+folder))
 	}
-	defer leavingNothing(folder, c.CloudNames())()
 	if err := g.sweep(ctx, s); err != nil || !check || !g.Destroy {
 		if g.Blind && len(g.Found) > 0 {
 			fmt.Fprintf(g.Say, "there are no records of %s in %s, so it is unknown whether its instances are still needed\n", fleet, folder)

@@ -128,6 +128,10 @@ type stubborn struct {
 	refuse string
 }
 
+func (c *stubborn) Capabilities() driver.Capabilities { return driver.Capabilities{} }
+
+func (c *stubborn) Close() error { return nil }
+
 func (c *stubborn) Destroy(_ context.Context, id string) error {
 	if id == c.refuse {
 		return drover.Errorf(drover.KindForbidden, "%s is protected", id)
@@ -170,4 +174,28 @@ func aDaemonFolder(t *testing.T) daemon.Folder {
 		t.Fatal(err)
 	}
 	return f
+}
+
+func TestInstancesOfAnUnknownFleetAreDestroyedOnlyWithoutState(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	cloud := &stubborn{there: map[string]string{"i-1": "lab-x"}}
+	collect := func(without bool) (*Collector, error) {
+		g := New(Options{
+			Fleet: "lab", Destroy: true, WithoutState: without, Say: io.Discard,
+			Program: daemon.Program{Drivers: map[string]daemon.Kind{"fake": {Open: func(context.Context, driver.Options) (driver.Cloud, error) { return cloud, nil }}}},
+			Load: func(string, string) (*config.Config, error) {
+				c := config.Default("other")
+				c.Clouds = []config.Cloud{{Name: "here", Common: config.Common{Driver: "fake"}}}
+				return c, nil
+			},
+		})
+		return g, g.unknown(t.Context(), "lab")
+	}
+	if g, err := collect(false); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "it is unknown whether its instances are still needed") || len(cloud.there) != 1 {
+		t.Errorf("with an instance: %v, found %d, %v are left", err, len(g.Found), cloud.there)
+	}
+	clear(cloud.there)
+	if _, err := collect(false); err != nil {
+		t.Errorf("without instances: %v", err)
+	}
 }
