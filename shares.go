@@ -11,7 +11,7 @@ import (
 type Shares struct {
 	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who has a share: user for each user, label:NAME for each value of a label"`
 	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"the weights of individual users or label values"`
-	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"the weight of all others; default: 1"`
+	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"the weight of each user or label value not in weights; default: 1"`
 }
 
 // ShareBy is who has shares: ShareByUser, or label:NAME for the values of a label. Empty: there are no shares.

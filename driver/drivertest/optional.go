@@ -179,7 +179,7 @@ func checkStopStart(ctx context.Context, t *trial) error {
 		}); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		what := fmt.Sprintf("the instance is %s after %s", step.want, step.name)
+		what := fmt.Sprintf("the instance is %s after the call %s", step.want, step.name)
 		if _, err := t.untilListed(ctx, what, t.fleetTags(), func(all map[string]driver.Instance) (bool, error) {
 			return all[in.ID].State == step.want, nil
 		}); err != nil {

@@ -35,7 +35,7 @@ var errs = kit.Errors{
 		kit.Means(drover.KindUnsupported, "", "413: larger than maximum allowed limit"),
 		kit.Means(drover.KindRateLimit, "", "429", "413"),
 		kit.Means(drover.KindNotFound, "", "404"),
-		kit.Means(drover.KindInvalid, "", "409: Multiple possible networks found").WithHint("write networks: ID, as openstack network list shows it"),
+		kit.Means(drover.KindInvalid, "", "409: Multiple possible networks found").WithHint("set networks: ID; to list the IDs: openstack network list"),
 		kit.Means(drover.KindConflict, "", "409: already exists"),
 		kit.Means(drover.KindTransient, "", "409"),
 		kit.Means(drover.KindUnsupported, "", "400: Flavor's disk is too small", "400: Flavor's memory is too small",

@@ -29,7 +29,7 @@ func Find() (Base, error) {
 		wrong = append(wrong, err)
 	}
 	if len(wrong) == 0 {
-		return Base{}, fmt.Errorf("no memory and cpu controllers are mounted under %s", mountPoint)
+		return Base{}, fmt.Errorf("the memory and cpu controllers are not mounted under %s", mountPoint)
 	}
 	return Base{}, errors.Join(wrong...)
 }

@@ -65,7 +65,7 @@ func (l priceLists) everywhere() bool { return l[""].prices != nil }
 func (l priceLists) check(c *config.Config) error {
 	for name := range l {
 		if name != "" && !slices.Contains(c.CloudNames(), name) {
-			return drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
+			return drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configured clouds are %s", strings.Join(c.CloudNames(), ", "))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Co
 	}
 	at := slices.Index(c.CloudNames(), onlyCloud)
 	if at < 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
+		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configured clouds are %s", strings.Join(c.CloudNames(), ", "))
 	}
 	c.Clouds = c.Clouds[at : at+1]
 	return c, nil

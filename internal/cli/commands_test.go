@@ -142,6 +142,7 @@ func TestExplainCommand(t *testing.T) {
 	})
 	t.Run("reports that nothing is waiting", func(t *testing.T) {
 		(&fakeController{}).serve(t)
+		droverCommand(t, "explain", "17", "18").want(t, 2, "", "takes only one subject, but also got 18")
 		droverCommand(t, "explain").want(t, 0, "nothing is waiting\n", "")
 		droverCommand(t, "explain", "-o", "json").want(t, 0, "[]\n", "")
 	})

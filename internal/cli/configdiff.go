@@ -23,7 +23,7 @@ relative to the folder of the controller's file. Without --server or -c, FILE it
 controller. With OTHER, show the keys that differ between FILE and OTHER, without a controller.
 Nothing is changed. The exit code is 0 whether or not anything differs.`,
 		Example: "  drover -c drover.yaml config diff new.yaml\n  drover config diff old.yaml new.yaml -o json",
-		Args:    wantArgs(1, 2, "a FILE"),
+		Args:    wantArgs(1, 2, "one FILE or two"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return a.diffFiles(cmd.Context(), args)

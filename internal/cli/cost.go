@@ -34,7 +34,7 @@ or user.
 --since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago
 (36h, 7d).`,
 		Example: "  drover cost\n  drover cost --by user --since 2026-11-01\n  drover cost --by label:project --since 7d -o json",
-		Args:    wantArgs(0, 0, "no argument"),
+		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			filter, err := f.filter(time.Now())
 			if err != nil {

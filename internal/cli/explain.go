@@ -25,7 +25,9 @@ then everything that is waiting, held or blocked. docs/reasons.md explains the c
 		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain pool/web\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
-			args = append(watch.takeInterval(args), "")
+			if args = append(watch.takeInterval(args), ""); len(args) > 2 {
+				return drover.Errorf(drover.KindInvalid, "drover explain takes only one subject, but also got %s", args[1])
+			}
 			return watch.show(ctx, a, "drover explain", func(a *app) error { return a.explain(ctx, svc, args[0]) })
 		}),
 	})

@@ -39,7 +39,7 @@ from the clouds of the configuration or, without a configuration, from this comp
 then unknown. With -o wide the table also shows disks, reservations, and interruption rates where the cloud
 publishes them.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
-		Args:    wantArgs(0, 1, "no argument"),
+		Args:    wantArgs(0, 1, ""),
 		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
 			filter, err := f.filter()
 			if err != nil {

@@ -48,13 +48,13 @@ func (a *app) simulateCommand() *cobra.Command {
 		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
 		Short: "Simulate a configuration with a recorded workload",
 		Long: `Simulate a configuration with a recorded workload: how long jobs would have waited, which instances
-Drover would have rented, and their cost. The controller's own engine decides in simulated time;
-nothing is rented.
+Drover would have rented, and their cost. The controller's own engine makes the decisions, in
+simulated time; nothing is rented.
 
-TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), optionally
+TRACE is a file from the Parallel Workloads Archive (.swf) or a table of jobs (.csv), optionally
 compressed (.gz). docs/simulate.md describes both, and what is modelled. --recorded uses a
-controller's records instead, and also shows what really happened. --for simulates the
-configuration's pools for that time, with or without a TRACE.`,
+controller's records instead, and also shows what really happened. --for TIME
+simulates the configuration's pools for that long, with or without a TRACE.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
   drover simulate --compare small.yaml,large.yaml jobs.csv

@@ -174,7 +174,7 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	}
 	for _, r := range results {
 		if r.WhyRefused != "" {
-			fmt.Fprintf(a.err, "no type that %s may rent fits %s; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
+			fmt.Fprintf(a.err, "%s: %s cannot fit any type that may be rented; the first such job: %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(daemon.File("fleet.key")); err != nil {
-		fmt.Fprintf(a.err, "logging in with your own keys: %s\n", drover.Sanitize(err.Error()))
+		fmt.Fprintf(a.err, "logging in with your own keys, because the fleet's key cannot be read: %s\n", drover.Sanitize(err.Error()))
 		return nil, nil
 	}
 	key, err := remote.LoadOrCreateFleetKey(daemon.File("fleet.key"))

@@ -119,17 +119,17 @@ func (a *app) nothingForPrograms(command string) error {
 	return drover.Errorf(drover.KindInvalid, "-o does not apply to %s: its only result is the exit code", command).WithHint("leave out -o")
 }
 
-// wantArgs checks the number of arguments; what names one of them. -1 means no limit.
+// wantArgs checks the number of arguments; what names one of them, or is empty if people give none. -1 means no limit.
 func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		hint := "for example: " + strings.TrimSpace(firstLine(cmd.Example))
 		switch {
 		case len(args) < least:
 			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
-		case most == 0 && len(args) > 0:
-			return drover.Errorf(drover.KindInvalid, "%s takes no arguments, but got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+		case most >= 0 && len(args) > most && (most == 0 || what == ""):
+			return drover.Errorf(drover.KindInvalid, "%s takes no arguments, but got %s", cmd.CommandPath(), args[most]).WithHint("%s", hint)
 		case most >= 0 && len(args) > most:
-			return drover.Errorf(drover.KindInvalid, "%s takes %s, but also got %s", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
+			return drover.Errorf(drover.KindInvalid, "%s takes only %s, but also got %s", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
 		}
 		return nil
 	}

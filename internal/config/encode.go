@@ -65,7 +65,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 	// JSON would replace invalid bytes with another character.
 	for text := range texts(b) {
 		if !utf8.ValidString(text) {
-			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, so it cannot be submitted", quote(text))
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not valid UTF-8, so it cannot be submitted", quote(text))
 		}
 	}
 	e := encodedBatch{Name: b.Name, Notify: b.Notify, Jobs: make([]encodedJob, 0, len(b.Jobs))}

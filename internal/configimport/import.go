@@ -57,7 +57,7 @@ func (w *writer) notef(format string, args ...any) {
 // file adds a file, and reports whether the configuration may name it.
 func (w *writer) file(name, text, what string) bool {
 	if !w.files {
-		w.notef("%s: not converted; --files FOLDER would write it to a file", what)
+		w.notef("%s: not converted; to write it to a file, use --files FOLDER", what)
 		return false
 	}
 	w.result.Files[name] = text

@@ -200,7 +200,7 @@ pools:
 		if err != nil || len(r.Files) > 0 || strings.Contains(string(r.YAML), "./") {
 			t.Fatalf("%v: %v\n%s", err, r.Files, r.YAML)
 		}
-		if !strings.Contains(strings.Join(r.Notes, "\n"), "startup-script: not converted; --files") {
+		if !strings.Contains(strings.Join(r.Notes, "\n"), "startup-script: not converted; to write it to a file, use --files") {
 			t.Errorf("the notes are %q", r.Notes)
 		}
 		good(t, r)

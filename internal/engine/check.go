@@ -46,7 +46,7 @@ func (e *Engine) wrongCounts() string {
 	case !reflect.DeepEqual(used, e.used):
 		return fmt.Sprintf("users with shares use %v, but %v was counted", e.used, used)
 	case !reflect.DeepEqual(runs, e.runs):
-		return fmt.Sprintf("the counts of running jobs by group are wrong: %d groups were counted, and a recount finds %d", len(runs), len(e.runs))
+		return fmt.Sprintf("running jobs by group are %v, but %v was counted", e.runs, runs)
 	}
 	if kept, now := e.limitsLeft(), e.takeLimits(e.fleet.Census()); !reflect.DeepEqual(kept, now) {
 		return fmt.Sprintf("the limits leave %v, but %v was cached", now, kept)

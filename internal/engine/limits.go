@@ -226,7 +226,7 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 		has = fmt.Sprintf("%s, and limits.instances is %d", countOf(u.Instances-*left.Instances, "instance"), u.Instances)
 	}
 	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
-		has = fmt.Sprintf("instances with %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
+		has = fmt.Sprintf("instances with a total of %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
 	}
 	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until an instance has room or is gone", g.Key.User, has)
 }

@@ -121,9 +121,9 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "the limit of %d open %s per user is reached, counting those of the user's jobs", s.one, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s per user has been reached (those of the user's jobs count too)", s.one, s.what)
 	case s.total >= s.all:
-		return nil, tooMany(s.wait, "the limit of %d open %s is reached", s.all, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s has been reached", s.all, s.what)
 	}
 	s.users[user]++
 	s.total++

@@ -93,7 +93,7 @@ func routes() []route {
 		{"POST", "/v1/tokens", admin, false, false, "create a token, whose secret is shown only once", bind((*Handler).createToken)},
 		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
 
-		{"POST", "/v1/login", view, false, false, "create a short-lived link that logs a browser in once with the caller's token", bind((*Handler).login)},
+		{"POST", "/v1/login", view, false, false, "create a short-lived, single-use link that logs a browser in with the caller's token", bind((*Handler).login)},
 
 		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
 		{"GET", "/metrics", view, false, false, "show the metrics of the fleet", bindMetrics},
