@@ -33,10 +33,12 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 	sent := time.Now()
 	for {
 		began := time.Now()
-		r.now = began
+		if r.now = began; !r.now.Before(r.until) {
+			return nil // the browser reconnects, and gets the error then
+		}
 		made, err := h.livePart(r, p)
 		if err != nil {
-			return nil // the browser reconnects, and gets the error then
+			return nil
 		}
 		switch {
 		case !bytes.Equal(made, last):

@@ -165,7 +165,7 @@ func (h *Handler) followLog(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	defer done()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithDeadline(r.Context(), r.until)
 	defer cancel()
 	log, err := r.svc.Logs(ctx, ask)
 	if err != nil {

@@ -95,22 +95,25 @@ func (s *sessions) cookieOf(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure.Load()}
 }
 
-// of returns the token of a request's session.
-func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
+// of returns the token of a request's session, and when the session ends.
+func (s *sessions) of(r *http.Request, now time.Time) (token drover.Secret, until time.Time, err error) {
 	none := drover.Errorf(drover.KindAuthentication, "you are not logged in, or your session has ended")
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
-		return drover.Secret{}, none
+		return token, until, none
 	}
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	if err != nil {
-		return drover.Secret{}, none
+		return token, until, none
 	}
 	plain, err := s.seal.Open(nil, nil, sealed, []byte(s.cookie))
-	if err != nil || len(plain) < 8 || now.Unix() >= int64(binary.BigEndian.Uint64(plain)) {
-		return drover.Secret{}, none
+	if err != nil || len(plain) < 8 {
+		return token, until, none
 	}
-	return drover.NewSecret(string(plain[8:])), nil
+	if until = time.Unix(int64(binary.BigEndian.Uint64(plain)), 0); !now.Before(until) {
+		return token, until, none
+	}
+	return drover.NewSecret(string(plain[8:])), until, nil
 }
 
 // login logs in a browser that has a code.

@@ -149,9 +149,10 @@ func versionOfFiles() string {
 // request is a request of a logged-in reader.
 type request struct {
 	*http.Request
-	svc drover.Service // as the reader sees it
-	who drover.Identity
-	now time.Time
+	svc   drover.Service // as the reader sees it
+	who   drover.Identity
+	now   time.Time
+	until time.Time // the end of the session
 }
 
 // may reports whether the reader has a role, so that pages do not show forms that would be refused.
@@ -160,7 +161,7 @@ func (r *request) may(role drover.Role) bool { return r.who.Role.Allows(role) }
 // enter returns the request of a logged-in reader. KindAuthentication: there is no session, or its token is no longer
 // valid.
 func (h *Handler) enter(r *http.Request) (*request, error) {
-	token, err := h.sessions.of(r, time.Now())
+	token, until, err := h.sessions.of(r, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (h *Handler) enter(r *http.Request) (*request, error) {
 	if h.cfg.Known != nil {
 		h.cfg.Known(r.Context())
 	}
-	return &request{Request: r, svc: h.cfg.Service(token), who: who, now: time.Now()}, nil
+	return &request{Request: r, svc: h.cfg.Service(token), who: who, now: time.Now(), until: until}, nil
 }
 
 // asReader calls serve for logged-in readers, and shows its errors.

@@ -220,6 +220,26 @@ func TestSessions(t *testing.T) {
 			t.Error(svc.asked)
 		}
 	})
+	t.Run("a live page ends with its session", func(t *testing.T) {
+		read, write := io.Pipe()
+		defer write.Close()
+		b := letIn(t, &fake{logs: func(drover.LogRequest) io.ReadCloser { return read }}, drover.RoleView)
+		for _, path := range []string{"/events", "/jobs/17.3/logs/follow"} {
+			b.Jar.SetCookies(nil, []*http.Cookie{b.h.sessions.made(drover.NewSecret("view"), time.Now().Add(2*time.Second-sessionTime))})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			r, _ := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
+			r.Header.Set("Accept", "text/event-stream")
+			answer, err := b.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != 200 {
+				t.Errorf("%s: %s, %v", path, answer.Status, err)
+			}
+			answer.Body.Close()
+		}
+	})
 	t.Run("logging out deletes the cookie", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, _, head := b.post("/logout", "same-origin", nil)
