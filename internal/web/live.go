@@ -41,6 +41,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 			return nil
 		}
 		switch {
+		case len(made) == 0:
 		case !bytes.Equal(made, last):
 			err = sendMessage(w, made)
 			last, sent = made, time.Now()
@@ -57,7 +58,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 	}
 }
 
-// livePart renders the live part of a page. It shows an error in its place, except the end of a session.
+// livePart renders the live part of a page. It shows an error in its place, except the end of a session. An error that
+// will pass makes nothing: the page keeps what it shows and what was typed into its forms, and notices if this lasts.
 func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
 	var made bytes.Buffer
 	data, err := p.load(h, r.Context(), r)
@@ -66,6 +68,8 @@ func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
 		return nil, r.Context().Err()
 	case drover.KindOf(err) == drover.KindAuthentication:
 		return nil, err
+	case drover.KindOf(err) == drover.KindRateLimit, drover.KindOf(err) == drover.KindTransient:
+		return nil, nil
 	case err != nil:
 		err = h.pages["error"].write(&made, "live", h.frame(r, p, drover.AsError(err, drover.KindInternal)))
 	default:

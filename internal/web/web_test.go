@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -298,6 +299,16 @@ func TestForms(t *testing.T) {
 		failed := liveOf(t, b, "/jobs/17.3")
 		if !strings.Contains(running, `value="cancel"`) || strings.Contains(running, `value="retry"`) || strings.Contains(failed, `value="cancel"`) || !strings.Contains(failed, `value="retry"`) {
 			t.Error(running, failed)
+		}
+	})
+	t.Run("an error that will pass leaves a live page and its forms as they are", func(t *testing.T) {
+		for _, kind := range []drover.ErrorKind{drover.KindRateLimit, drover.KindTransient, drover.KindInternal} {
+			svc := &fake{err: drover.Errorf(kind, "so it is")}
+			b := letIn(t, svc, drover.RoleOperate)
+			made, err := b.h.livePart(&request{Request: httptest.NewRequest("GET", "/", nil), svc: svc, now: time.Now()}, b.h.pages["/{$}"])
+			if err != nil || (len(made) == 0) != (kind != drover.KindInternal) {
+				t.Errorf("%s: %v %s", kind, err, made)
+			}
 		}
 	})
 	t.Run("a page has only the forms its reader may use", func(t *testing.T) {
