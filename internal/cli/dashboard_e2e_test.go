@@ -255,6 +255,19 @@ func TestDashboard(t *testing.T) {
 		b.do(chromedp.SetValue(`input[name=size]`, "1"), chromedp.SendKeys(`input[name=reason]`, "a launch"), chromedp.Click(`form.act button`))
 		b.wantText("1, 1 ready")
 	})
+	t.Run("what is typed into a form outlasts a change of the page", func(t *testing.T) {
+		b.t = t
+		b.open("/pools/web")
+		b.do(chromedp.WaitVisible(`input[name=size]`))
+		evaluate[string](b, `document.querySelector("input[name=size]").value = "7"`)
+		p.drover("pool", "set", "web", "--size", "2", "--reason", "a larger launch")
+		b.wantText("2, 2 ready")
+		if size := evaluate[string](b, `document.querySelector("input[name=size]").value`); size != "7" {
+			t.Errorf("the size is %s", size)
+		}
+		p.drover("pool", "set", "web", "--size", "1", "--reason", "it was enough")
+		b.wantText("1, 1 ready")
+	})
 	t.Run("pages display correctly in both themes and on a phone", func(t *testing.T) {
 		b.t = t
 		for name, path := range pagesOf(p, talk) {

@@ -1,4 +1,4 @@
-// Marks a page whose figures have stopped, and a form whose answer takes a while.
+// Marks a page whose figures have stopped, and a form whose answer takes a while. Keeps what is typed into forms.
 (() => {
   let heard = new Date(), timer
   const lost = () => {
@@ -18,6 +18,9 @@
   on("htmx:sse:close", () => clearTimeout(timer))
   on("htmx:sse:error", e => e.detail.status === 401 ? location.reload() : lost()) // the page then says how to log in
   on("htmx:error", lost)
+  htmx.registerExtension("typed", {
+    htmx_before_morph_attr: (at, {attrName}) => attrName !== "value" || !(at instanceof HTMLInputElement) || at.value === at.defaultValue
+  })
   on("submit", e => {
     const busy = e.submitter?.dataset.busy
     if (busy) { e.submitter.disabled = true; e.submitter.textContent = busy }
