@@ -16,7 +16,9 @@
   on("htmx:sse:after:connection", alive)
   on("htmx:sse:before:message", alive)
   on("htmx:sse:close", () => clearTimeout(timer))
-  on("htmx:sse:error", e => e.detail.status === 401 ? location.reload() : lost()) // the page then says how to log in
+  const refused = status => status === 401 ? location.reload() : lost() // the page then says how to log in
+  on("htmx:sse:error", e => refused(e.detail.status))
+  on("htmx:response:error", e => refused(e.detail.ctx.response.status)) // of the first connection
   on("htmx:error", lost)
   htmx.registerExtension("typed", {
     htmx_before_morph_attr: (at, {attrName}) => attrName !== "value" || !(at instanceof HTMLInputElement) || at.value === at.defaultValue
