@@ -223,6 +223,11 @@ func TestDashboard(t *testing.T) {
 		if strings.Count(b.text(), "line 1\n") != 1 {
 			t.Errorf("lines appear twice: %s", b.text())
 		}
+		evaluate[any](b, `{ const old = document.createElement("span"); old.textContent = "x".repeat(2e6); document.getElementById("log").prepend(old); 0 }`)
+		eventually(t, 30*time.Second, "the oldest output is dropped", func() bool {
+			return evaluate[bool](b, `document.getElementById("log").textContent.length < 1e6`)
+		})
+		b.wantText(fmt.Sprintf("line %d\n", seen+5))
 		b.wantMarked()
 	})
 	t.Run("a job blocked by a budget is explained", func(t *testing.T) {

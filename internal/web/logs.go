@@ -221,6 +221,9 @@ func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader, progress
 			started = len(held) > 0
 		}
 		ended, line := lines(fromLine(held, cut))
+		if cut {
+			ended = append([]byte(leftOut), ended...)
+		}
 		if err := sendPiece(w, ended, line, place, grown); err != nil {
 			return nil // nobody reads
 		}
@@ -233,6 +236,9 @@ func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader, progress
 	fmt.Fprint(w, "event: end\ndata: end\n\n")
 	return http.NewResponseController(w).Flush()
 }
+
+// leftOut stands for output that came too fast to be shown.
+const leftOut = "[some output is left out here; download all to see it]\n"
 
 // longLine is the length from which on a line counts as ended, so that it is not sent again and again.
 const longLine = 4 << 10

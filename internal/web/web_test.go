@@ -525,6 +525,21 @@ func TestPages(t *testing.T) {
 			at += next
 		}
 	})
+	t.Run("a followed log says where output is left out", func(t *testing.T) {
+		read, write := io.Pipe()
+		svc := &fake{logs: func(drover.LogRequest) io.ReadCloser { return read }, state: drover.JobFailed}
+		go func() {
+			io.WriteString(write, "first\n")
+			time.Sleep(3 * gather)
+			io.WriteString(write, strings.Repeat("next\n", logShown))
+			write.Close()
+		}()
+		_, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17.3/logs/follow")
+		before, after, _ := strings.Cut(text, "first")
+		if strings.Contains(before, "left out") || !strings.Contains(after, "<span>"+strings.TrimSpace(leftOut)+"\ndata: next\n") {
+			t.Error(text[:min(len(text), 1000)])
+		}
+	})
 	t.Run("a failed job shows the last lines of its log", func(t *testing.T) {
 		for stream, want := range map[drover.Stream]string{drover.Stderr: "\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12</pre>", drover.Stdout: "\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12</pre>"} {
 			svc := &fake{state: drover.JobFailed, logs: func(r drover.LogRequest) io.ReadCloser {

@@ -23,6 +23,10 @@
   htmx.registerExtension("typed", {
     htmx_before_morph_attr: (at, {attrName}) => attrName !== "value" || !(at instanceof HTMLInputElement) || at.value === at.defaultValue
   })
+  on("htmx:sse:after:message", () => { // a log that goes on forever must not fill the memory
+    const log = document.getElementById("log")
+    while (log?.textContent.length > 1e6) log.firstElementChild.remove()
+  })
   on("submit", e => {
     const busy = e.submitter?.dataset.busy
     if (busy) { e.submitter.disabled = true; e.submitter.textContent = busy }
