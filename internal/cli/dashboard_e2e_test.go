@@ -251,6 +251,10 @@ func TestDashboard(t *testing.T) {
 		b.do(chromedp.SendKeys(`input[name=reason]`, "a new image"), chromedp.Click(`button[value=drain]`))
 		b.wantText("drained by")
 		b.wantText("a new image")
+		b.wantText("Your change was accepted.")
+		if at := evaluate[string](b, "location.search"); at != "" {
+			t.Errorf("a reload would say so again: %s", at)
+		}
 		p.waitFor(name, "drains", func(in drover.Instance) bool { return in.Idle == drover.IdleDrain })
 	})
 	t.Run("a pool's size is changed, with a reason", func(t *testing.T) {

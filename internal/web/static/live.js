@@ -27,6 +27,7 @@
     const log = document.getElementById("log")
     while (log?.textContent.length > 1e6) log.firstElementChild.remove()
   })
+  if (location.search === "?done") history.replaceState(null, "", location.pathname) // it is not said again after a reload
   on("submit", e => {
     const busy = e.submitter?.dataset.busy
     if (busy) { e.submitter.disabled = true; e.submitter.textContent = busy }
