@@ -76,7 +76,7 @@ func (f *fake) Outputs(context.Context, drover.JobID) ([]drover.File, error) {
 }
 
 func (f *fake) OpenOutput(context.Context, drover.JobID, string, int64) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(nasty)), nil
+	return io.NopCloser(strings.NewReader(nasty)), f.err
 }
 
 func (f *fake) Logs(_ context.Context, r drover.LogRequest) (io.ReadCloser, error) {

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -87,7 +88,7 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 	f.Operate, f.Submit = r.may(drover.RoleOperate), r.may(drover.RoleSubmit)
 	f.Done = r.URL.Query().Has("done")
 	if f.Back = r.URL.Path; r.Method == http.MethodGet {
-		f.Back = path.Dir(f.Back)
+		f.Back = above(r.URL)
 	}
 	if p.live {
 		f.Live = r.URL.RequestURI()
@@ -96,6 +97,17 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 		f.Title = t.title()
 	}
 	return f
+}
+
+// above returns the address of the page above an address. Above a search is the form for it.
+func above(u *url.URL) string {
+	if job, ok := strings.CutSuffix(u.Path, "/outputs/file"); ok {
+		return job
+	}
+	if dir := path.Dir(u.Path); dir != "/" || u.RawQuery == "" {
+		return dir
+	}
+	return u.Path
 }
 
 // menu returns the part of the navigation that the reader can use.

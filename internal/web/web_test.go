@@ -604,6 +604,17 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+	t.Run("an error leads back to the page above it", func(t *testing.T) {
+		b := letIn(t, &fake{err: drover.Errorf(drover.KindInvalid, "so it is")}, drover.RoleView)
+		for from, to := range map[string]string{
+			"/jobs?before=x": "/jobs", "/offers?vcpus=x": "/offers", "/jobs/17?state=failed": "/jobs", "/jobs/17.3/logs?attempt=x": "/jobs/17.3",
+			"/jobs/17.3/outputs/file?path=x": "/jobs/17.3", "/": "/",
+		} {
+			if _, text, _ := b.get(from); !strings.Contains(text, `<a href="`+to+`">Back</a>`) {
+				t.Errorf("%s: %s", from, text)
+			}
+		}
+	})
 	t.Run("an error is shown with the status of its kind", func(t *testing.T) {
 		for kind, want := range map[drover.ErrorKind]int{drover.KindNotFound: 404, drover.KindForbidden: 403, drover.KindInternal: 500} {
 			b := letIn(t, &fake{err: drover.Errorf(kind, "so it is")}, drover.RoleView)
