@@ -128,6 +128,10 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	code := r.URL.Query().Get("code")
 	if code == "" {
+		if _, err := h.enter(r); err == nil {
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "you are logged out"))
 		return
 	}

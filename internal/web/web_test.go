@@ -241,6 +241,11 @@ func TestSessions(t *testing.T) {
 			answer.Body.Close()
 		}
 	})
+	t.Run("the page for logging in is not for those who are logged in", func(t *testing.T) {
+		if code, _, head := letIn(t, &fake{}, drover.RoleView).get("/login"); code != 303 || head.Get("Location") != "/" {
+			t.Errorf("%d to %q", code, head.Get("Location"))
+		}
+	})
 	t.Run("logging out deletes the cookie", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, _, head := b.post("/logout", "same-origin", nil)
