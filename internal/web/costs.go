@@ -27,6 +27,9 @@ const costLines = 30
 func (h *Handler) costs(ctx context.Context, r *request) (any, error) {
 	q := r.URL.Query()
 	p := costPage{By: cmp.Or(q.Get("by"), "user"), Label: q.Get("label"), Since: cmp.Or(q.Get("since"), "24h"), Kinds: drover.CostsBy(), Sinces: []string{"24h", "7d", "30d", "month"}}
+	if !slices.Contains(p.Sinces, p.Since) { // each name has a sum of its own
+		p.Since = p.Sinces[0]
+	}
 	since, step := stretchOf(p.Since, r.now)
 	f := drover.CostFilter{By: drover.CostBy(p.By), Since: drover.TimeOf(since), Limit: costLines, Step: step}
 	if p.By == string(drover.CostByLabel) && p.Label != "" {

@@ -609,6 +609,15 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+	t.Run("costs are added up only for the periods that there are", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		for _, since := range []string{"24h", "a", "b"} {
+			b.get("/costs?since=" + since)
+		}
+		if n := len(b.h.sums.known); n != 1 {
+			t.Errorf("%d sums", n)
+		}
+	})
 	t.Run("an error leads back to the page above it", func(t *testing.T) {
 		b := letIn(t, &fake{err: drover.Errorf(drover.KindInvalid, "so it is")}, drover.RoleView)
 		for from, to := range map[string]string{
