@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"drover"
 )
@@ -250,9 +251,23 @@ func lines(text []byte) (ended, line []byte) {
 	line = text[at:]
 	line = line[bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r')+1:]
 	if len(line) > longLine {
-		return text, nil
+		at = withoutPart(text)
+		return text[:at], text[at:]
 	}
 	return text[:at], line
+}
+
+// withoutPart returns the length of a text without an incomplete character at its end.
+func withoutPart(text []byte) int {
+	for at := len(text) - 1; at >= max(0, len(text)-utf8.UTFMax); at-- {
+		if utf8.RuneStart(text[at]) {
+			if utf8.FullRune(text[at:]) {
+				break
+			}
+			return at
+		}
+	}
+	return len(text)
 }
 
 func readPieces(ctx context.Context, log io.Reader, to chan<- []byte) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
@@ -528,6 +529,15 @@ func TestPages(t *testing.T) {
 				t.Fatalf("%q is missing in %s", want, text)
 			}
 			at += next
+		}
+	})
+	t.Run("a long line is not split within a character", func(t *testing.T) {
+		text := []byte(strings.Repeat("█", longLine))
+		for n := len(text) - 3; n <= len(text); n++ {
+			ended, line := lines(text[:n])
+			if got := string(ended) + string(line); !utf8.Valid(ended) || len(line) > 2 || got != string(text[:n]) {
+				t.Errorf("%d: %q", n, line)
+			}
 		}
 	})
 	t.Run("a followed log says where output is left out", func(t *testing.T) {
