@@ -32,7 +32,7 @@ const pricePerSecond = 0.36 / 3600
 func (p *place) witnesses(jobs int, durations, more string) string {
 	folder := p.t.TempDir()
 	p.write("drover.yaml", impatient)
-	p.write("batch.yaml", fmt.Sprintf("jobs: [{name: w, array: %d, command: [witness, %s, %s], resources: {memory: 128Mi, disk: 16Mi}%s}]\n",
+	p.write("batch.yaml", fmt.Sprintf("jobs: [{name: w, array: %d, command: [witness, %q, %s], resources: {memory: 128Mi, disk: 16Mi}%s}]\n",
 		jobs, folder, durations, more))
 	return folder
 }
