@@ -45,19 +45,20 @@ func (a Apart) Given(whole int64) int64 {
 	return min(whole, root((a.Count*a.Var+trust*(whole*whole/Octave))/(a.Count+trust)*Octave))
 }
 
-// trust is the number of observations that weigh as much as the prior.
+// trust is the number of groups' members that weigh as much as the prior.
 const trust = 3
 
 // Given returns the distribution of a part of a whole, such as one user's jobs among everybody's. The fewer
-// observations there are, the closer it is to the whole's. Surprises make it wider, but never raise its mean above both
-// the whole's and the observations': a job that ends at once must not make others look longer.
-func (l Learned) Given(whole Dist) Dist {
-	n, all := l.Count, l.Count+trust
+// observations there are, the closer it is to the whole's, which weighs as much as this many of them. Surprises make it
+// wider, but never raise its mean above both the whole's and the observations': a job that ends at once must not make
+// others look longer.
+func (l Learned) Given(whole Dist, weighs int64) Dist {
+	n, all := l.Count, l.Count+weighs
 	if n == 0 {
 		return whole
 	}
 	away := l.Mean - whole.Mu
-	spread := (n*l.Var+trust*variance(whole))/all + trust*(away*away/Octave)/(all*all) // the last term is the uncertainty of the mean
+	spread := (n*l.Var+weighs*variance(whole))/all + weighs*(away*away/Octave)/(all*all) // the last term is the uncertainty of the mean
 	mu := whole.Mu + away*n/all
 	widest := (max(whole.Mu+aboveMedian(variance(whole)), l.Mean+aboveMedian(l.Var)) - mu) * Octave / halfLn2
 	return Dist{mu, root(min(spread, widest) * Octave)}

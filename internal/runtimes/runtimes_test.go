@@ -93,10 +93,10 @@ func TestObservationsAreLearned(t *testing.T) {
 	for _, x := range draws(part, 0, 300) {
 		l = l.See(Log(time.Duration(x)))
 	}
-	got := l.Given(whole)
+	got := l.Given(whole, 3)
 	near(t, "the median", got.Median().Seconds(), 60, 0.15)
 	near(t, "the spread", float64(got.Sigma), float64(part.Sigma), 0.6)
-	if nothing := (Learned{}).Given(whole); nothing != whole && (nothing.Mu != whole.Mu || nothing.Sigma-whole.Sigma > 1 || whole.Sigma-nothing.Sigma > 1) {
+	if nothing := (Learned{}).Given(whole, 3); nothing != whole && (nothing.Mu != whole.Mu || nothing.Sigma-whole.Sigma > 1 || whole.Sigma-nothing.Sigma > 1) {
 		t.Errorf("without observations the result is %+v, want %+v", nothing, whole)
 	}
 	if sure := Both(part, whole); sure.Sigma >= part.Sigma || sure.Mu <= part.Mu || sure.Mu >= whole.Mu {

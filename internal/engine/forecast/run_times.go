@@ -77,6 +77,13 @@ var (
 	guessPrior = runtimes.Dist{Sigma: runtimes.Octave}
 )
 
+// How many observations weigh as much as what is known without them. The first estimates show how good the others are;
+// if as many of them were needed as of run times, a dense stream of jobs with exact estimates would cost 0.05 % more.
+const (
+	trustRuns      = 3
+	trustEstimates = 1
+)
+
 func (k RunKey) compare(o RunKey) int {
 	switch {
 	case k.Said != o.Said && o.Said:
@@ -155,7 +162,11 @@ func (f *Forecast) refineBy(key RunKey, whole runtimes.Dist) runtimes.Dist {
 	if !known {
 		return whole
 	}
-	return f.runs[at].Seen.Given(whole)
+	weighs := int64(trustRuns)
+	if key.Said {
+		weighs = trustEstimates
+	}
+	return f.runs[at].Seen.Given(whole, weighs)
 }
 
 // runTimesMax is how many distributions are kept.
