@@ -93,7 +93,7 @@ func (a *app) printRent(r preview.Report) {
 	}
 	w.Flush()
 	fmt.Fprintf(a.out, "%s: %s per hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
-	fmt.Fprintf(a.out, "at most %s for the jobs that start now (jobs without a timeout count as 1h)\n", human.Dollars(r.Most))
+	fmt.Fprintf(a.out, "at most %s for the jobs that start now (on the most expensive offerings requested; jobs without a timeout count as 1h)\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
@@ -143,11 +143,12 @@ func estimateWords(e *preview.Estimate) string {
 		text += fmt.Sprintf(" (%s more without max_wait)", human.Dollars(*e.Saved))
 	}
 	const most = 3
+	assuming := fmt.Sprintf(", assuming %v%s for ", preview.AssumedTime, map[bool]string{true: " or the timeout"}[e.Capped])
 	switch n := len(e.Assumed); {
 	case n == 0:
 		return text + ", if jobs run as long as expected"
 	case n > most:
-		return text + fmt.Sprintf(", assuming %v for each of the %d jobs that do not set expected", preview.AssumedTime, n)
+		return text + assuming + fmt.Sprintf("each of the %d jobs that do not set expected", n)
 	}
-	return text + fmt.Sprintf(", assuming %v for %s: set expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
+	return text + assuming + strings.Join(e.Assumed, ", ") + ": set expected to say how long jobs run"
 }

@@ -19,6 +19,7 @@ type Estimate struct {
 	Cost    float64  `json:"cost_usd"`
 	Saved   *float64 `json:"waiting_saves_usd,omitempty"` // how much more it would cost if no job waited by its max_wait
 	Assumed []string `json:"assumed,omitempty"`           // jobs without an expected run time: AssumedTime is used, or their timeout if that is shorter
+	Capped  bool     `json:"-"`                           // some of these have a shorter timeout
 	Done    int      `json:"jobs"`
 	Never   int      `json:"never_run,omitempty"` // jobs that would never run within the limits
 }
@@ -44,8 +45,8 @@ func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, off
 		runs := j.Expected
 		if runs == 0 {
 			runs = AssumedTime
-			if j.Timeout > 0 {
-				runs = min(runs, j.Timeout)
+			if j.Timeout > 0 && j.Timeout < runs {
+				runs, e.Capped = j.Timeout, true
 			}
 			e.Assumed = append(e.Assumed, j.Name)
 		}

@@ -101,11 +101,13 @@ func (f *Preview) Report(b drover.Batch) Report {
 			r.Rent = append(r.Rent, p)
 		}
 		jobs, longest := boundJobs(in)
+		created := in.Asked
+		ends := f.billing(in.Cloud).PaidUntil(created, created.Add(f.settings.Lifecycle.BootTimeout+longest))
 		r.Rent[at].Instances++
 		r.Rent[at].Jobs += jobs
 		hourly += in.Price
 		r.Waiting -= jobs
-		most += in.Price.For(f.settings.Lifecycle.BootTimeout + longest)
+		most += dearest(in).For(ends.Sub(created))
 	}
 	r.Hourly, r.Most, r.Above = hourly.USD(), most.USD(), f.above(r.Waiting)
 	if r.Waiting > 0 {
@@ -121,6 +123,25 @@ func boundJobs(in engine.Instance) (n int, longest time.Duration) {
 		longest = max(longest, cmp.Or(b.Group.Timeout, time.Hour))
 	}
 	return n, longest
+}
+
+// billing returns how a cloud rounds the time that it bills.
+func (f *Preview) billing(cloud string) drover.Billing {
+	for _, c := range f.settings.Clouds {
+		if c.Name == cloud {
+			return c.Billing
+		}
+	}
+	return drover.Billing{}
+}
+
+// dearest returns the highest price of an instance, which its cloud may create from any of its candidates.
+func dearest(in engine.Instance) drover.Money {
+	price := in.Price
+	for _, o := range in.Candidates {
+		price = max(price, o.Price)
+	}
+	return price
 }
 
 // why returns why jobs without a place wait.

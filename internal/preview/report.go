@@ -28,7 +28,7 @@ type Report struct {
 	Batch   string    `json:"batch"`
 	Rent    []Rental  `json:"rent"`
 	Hourly  float64   `json:"usd_per_hour"`
-	Most    float64   `json:"most_usd"`            // if each of these instances boots as slowly, and its jobs take as long, as they may
+	Most    float64   `json:"most_usd"`            // if each of these instances costs as much, boots as slowly, and runs its jobs for as long as it may
 	Above   *float64  `json:"percent_above_bound"` // by how much the rented instances cost more than the bound for the same jobs; null: nothing is rented
 	Ready   int       `json:"ready"`               // jobs that depend on no other
 	Later   int       `json:"later"`               // jobs that depend on others
