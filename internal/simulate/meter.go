@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine"
 )
 
 // meter measures a simulation under any policy, and changes prices as time passes.
@@ -27,6 +28,7 @@ type meter struct {
 	hires     []*hire // existing instances
 	gone      []*hire // instances that are gone but still being paid
 	billing   map[string]drover.Billing
+	reserved  map[string][]engine.Reservation // by cloud
 	peak      int
 	bills     map[drover.Market]*bill
 	parts     Parts
@@ -48,10 +50,12 @@ func newMeter(in Input) *meter {
 	begin := in.Begin()
 	m := &meter{
 		market: newMarket(in.Models, in.Offerings), begin: begin, now: begin, last: begin, end: begin, bills: map[drover.Market]*bill{}, series: series{width: time.Minute},
-		billing: map[string]drover.Billing{},
+		billing: map[string]drover.Billing{}, reserved: map[string][]engine.Reservation{},
 	}
 	for _, c := range in.Settings.Clouds {
-		m.billing[c.Name] = c.Billing
+		if m.billing[c.Name] = c.Billing; len(c.Reserved) > 0 {
+			m.reserved[c.Name] = c.Reserved
+		}
 	}
 	return m
 }
@@ -63,15 +67,7 @@ func (m *meter) at(now drover.Time) {
 		m.pass(next)
 		m.steps++
 		m.market.step()
-		for _, h := range m.hires {
-			price := m.market.price(h.offering)
-			if h.off {
-				continue
-			}
-			m.state.hourly += (price - h.tariff.Price).USD()
-			h.count(next)
-			h.tariff = h.tariff.Changed(price, next)
-		}
+		m.reprice()
 	}
 	m.settle(now)
 	m.pass(now)
@@ -158,7 +154,48 @@ func (m *meter) rented(o drover.Offering) *hire {
 	m.state.instances++
 	m.state.had += vcpus(o.Type.Resources)
 	m.state.hourly += h.tariff.Price.USD()
+	m.share(o)
 	return h
+}
+
+// reprice gives running instances their current prices: to the oldest on-demand ones of a type those of its cloud's
+// reservations, as the engine does, and to the others the market's.
+func (m *meter) reprice() {
+	left := map[string][]engine.Reservation{}
+	for cloud, reserved := range m.reserved {
+		left[cloud] = slices.Clone(reserved)
+	}
+	for _, h := range m.hires {
+		if h.off {
+			continue
+		}
+		price, some := m.market.price(h.offering), left[h.offering.Cloud]
+		at := slices.IndexFunc(some, func(r engine.Reservation) bool { return r.Count > 0 && covers(r, h.offering) })
+		if at >= 0 {
+			some[at].Count--
+			price = some[at].Price
+		}
+		m.charge(h, price)
+	}
+}
+
+// share reprices the instances after their number has changed, if they share reservations.
+func (m *meter) share(o drover.Offering) {
+	if o.Market == drover.OnDemand && len(m.reserved[o.Cloud]) > 0 {
+		m.reprice()
+	}
+}
+
+// covers reports whether a reservation is for instances of an offering.
+func covers(r engine.Reservation, o drover.Offering) bool {
+	return o.Market == drover.OnDemand && o.Type.Name == r.Type
+}
+
+// charge makes an instance cost a price from now on.
+func (m *meter) charge(h *hire, price drover.Money) {
+	m.state.hourly += (price - h.tariff.Price).USD()
+	h.count(m.now)
+	h.tariff = h.tariff.Changed(price, m.now)
 }
 
 // pause makes an instance cost nothing, or its full price again.
@@ -171,9 +208,8 @@ func (m *meter) pause(h *hire, off bool) {
 	}
 	m.state.instances += up
 	m.state.had += up * vcpus(h.offering.Type.Resources)
-	h.count(m.now)
-	m.state.hourly += (price - h.tariff.Price).USD()
-	h.tariff = h.tariff.Changed(price, m.now)
+	m.charge(h, price)
+	m.share(h.offering)
 }
 
 // returned records that an instance is gone, and ends its bill according to its cloud's billing.
@@ -191,6 +227,7 @@ func (m *meter) returned(h *hire, interrupted bool) {
 	}
 	m.gone = slices.Insert(m.gone, at, h)
 	m.settle(m.now)
+	m.share(h.offering)
 }
 
 // settle ends the bills that end by this time.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine"
 )
 
 // place puts a job on an instance or into the queue.
@@ -103,7 +104,7 @@ func (o *older) cheapest(s drover.Shape) int {
 		clear(o.prices)
 	}
 	at, known := o.prices[s]
-	if !known {
+	if !known || len(o.m.reserved) > 0 { // reservations are used up and become free again
 		at = o.cheapestNow(s, func(drover.Offering) bool { return true })
 		o.prices[s] = at
 	}
@@ -115,11 +116,31 @@ func (o *older) cheapest(s drover.Shape) int {
 func (o *older) cheapestNow(s drover.Shape, may func(drover.Offering) bool) int {
 	best := -1
 	for i, c := range o.m.market.offerings {
-		if (best < 0 || c.Price < o.m.market.offerings[best].Price) && s.Accepts(c) && may(c) {
+		if (best < 0 || o.price(c) < o.price(o.m.market.offerings[best])) && s.Accepts(c) && may(c) {
 			best = i
 		}
 	}
 	return best
+}
+
+// price returns the price of one more instance of an offering: a reservation's, while any is left.
+func (o *older) price(of drover.Offering) drover.Money {
+	for _, r := range o.m.reserved[of.Cloud] {
+		if covers(r, of) && o.renting(of.Cloud, r) < r.Count {
+			return r.Price
+		}
+	}
+	return of.Price
+}
+
+// renting returns how many instances use a reservation, or are about to.
+func (o *older) renting(cloud string, r engine.Reservation) (n int) {
+	for _, in := range o.fleet {
+		if in.offering.Cloud == cloud && covers(r, in.offering) {
+			n++
+		}
+	}
+	return n
 }
 
 // rent requests an instance. It exists once its cloud has answered, and is ready once it has booted.

@@ -31,9 +31,9 @@ type Result struct {
 	Parts         Parts        `json:"cost_usd_parts"`
 	Utilisation   float64      `json:"utilisation"`                 // the share of paid vCPUs used by jobs that ended
 	Saved         *float64     `json:"waiting_saves_usd,omitempty"` // how much more it would cost if no job waited for room that is already paid for
-	Bound         float64      `json:"bound_usd"`
-	Ratio         float64      `json:"ratio"`            // cost divided by bound; 0: no bound is known
-	Prompt        float64      `json:"prompt_bound_usd"` // bound, plus the minimum of boots with which no job waits longer than the longest wait here
+	Bound         float64      `json:"bound_usd"`                   // 0: unknown, since some jobs did not end
+	Ratio         float64      `json:"ratio"`                       // cost divided by bound; 0: no bound is known
+	Prompt        float64      `json:"prompt_bound_usd"`            // bound, plus the minimum of boots with which no job waits longer than the longest wait here
 	Pools         []Pool       `json:"pools,omitempty"`
 
 	Begin  drover.Time  `json:"begin"`
@@ -106,11 +106,24 @@ func (m *meter) result(in Input, p Policy) *Result {
 		r.Utilisation = m.used / m.had
 	}
 	full, rates := bound(in.work(), in.cheapest())
+	if r.Done < in.possible(rates) { // what did not run cost nothing either
+		return r
+	}
 	if r.Bound = full; r.Bound > 0 {
 		r.Ratio = r.Cost / r.Bound
 		r.Prompt = full + in.turns(rates, time.Duration(r.Wait.Max*float64(time.Second)), in.Models.quickest(max(r.Jobs, r.Instances)))
 	}
 	return r
+}
+
+// possible returns the number of jobs that some offering can hold; rates has the shapes of these.
+func (in Input) possible(rates map[drover.Shape]float64) (n int) {
+	for _, j := range in.Trace.Jobs {
+		if _, fits := rates[in.shape(j)]; fits {
+			n += j.Count
+		}
+	}
+	return n
 }
 
 // work returns the total run time of each shape.
@@ -128,7 +141,7 @@ func (in Input) work() (all []chunk) {
 	return all
 }
 
-// cheapest returns the offerings, each with its lowest price during the simulation.
+// cheapest returns the offerings, each with its lowest price during the simulation, as if reservations were unlimited.
 func (in Input) cheapest() []drover.Offering {
 	least := slices.Clone(in.Offerings)
 	k := newMarket(in.Models, in.Offerings)
@@ -140,6 +153,15 @@ func (in Input) cheapest() []drover.Offering {
 		k.step()
 		for i := range least {
 			least[i].Price = min(least[i].Price, k.offerings[i].Price)
+		}
+	}
+	for _, c := range in.Settings.Clouds {
+		for _, r := range c.Reserved {
+			for i, o := range least {
+				if o.Cloud == c.Name && covers(r, o) {
+					least[i].Price = min(o.Price, r.Price)
+				}
+			}
 		}
 	}
 	return least

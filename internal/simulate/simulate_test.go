@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drover"
+	"drover/internal/engine"
 	"drover/internal/trace"
 )
 
@@ -98,6 +99,9 @@ func TestDrover(t *testing.T) {
 		r, err := Run(t.Context(), in, Drover)
 		if err != nil || r.Done != 0 || r.Refused+r.Unfinished != 1 {
 			t.Errorf("%v: %+v", err, r)
+		}
+		if r.Bound != 0 || r.Ratio != 0 || r.Prompt != 0 {
+			t.Errorf("jobs that did not run have a minimum cost: %+v", r)
 		}
 	})
 }
@@ -243,6 +247,45 @@ func TestTurnsCountUnavoidableBoots(t *testing.T) {
 			rates := map[drover.Shape]float64{in.shape(in.Trace.Jobs[0]): 1}
 			if got, want := in.turns(rates, patience, boot), x.boots*boot.Seconds(); math.Abs(got-want) > 1e-6 {
 				t.Errorf("%v boots, want %v", got/boot.Seconds(), x.boots)
+			}
+		})
+	}
+}
+
+// TestReservations simulates four concurrent jobs, which need an instance each, with two reserved instances.
+func TestReservations(t *testing.T) {
+	reserved := func() Input {
+		in := one()
+		in.Spot, in.Trace.Jobs[0].Count = drover.SpotNever, 4
+		in.Settings.Clouds[0].Reserved = []engine.Reservation{{Type: "t2", Count: 2, Price: drover.Dollar / 1000}}
+		in.Settings.Clouds[0].MaxInstances = 10
+		in.Offerings = slices.DeleteFunc(in.Offerings, func(o drover.Offering) bool { return o.Type.Name != "t2" })
+		return in
+	}
+	for _, p := range Policies {
+		t.Run(string(p)+" pays their price for as many instances as there are, and the list price for the others", func(t *testing.T) {
+			in := reserved()
+			r := whole(t, in, p)
+			each, list := r.Hours/4, in.Offerings[0].Price.USD()
+			if want := 2 * each * (list + .001); r.Instances != 4 || r.Cost < want*.97 || r.Cost > want*1.03 {
+				t.Errorf("%d instances for %.3f hours cost $%.4f, want about $%.4f", r.Instances, r.Hours, r.Cost, want)
+			}
+			if sum := r.Parts.Jobs + r.Parts.Boot + r.Parts.Idle + r.Parts.Waste; math.Abs(sum-r.Cost) > 1e-6 {
+				t.Errorf("the parts add up to $%v, and the cost is $%v", sum, r.Cost)
+			}
+			if spent := r.Points[len(r.Points)-1].Spent; math.Abs(spent-r.Cost) > 1e-6 {
+				t.Errorf("the series ends at $%v, and the cost is $%v", spent, r.Cost)
+			}
+			if r.Bound > r.Cost {
+				t.Errorf("the cost of $%v is less than the minimum of $%v", r.Cost, r.Bound)
+			}
+		})
+		t.Run(string(p)+" lets a later instance use the reservation of one that is gone", func(t *testing.T) {
+			in := reserved()
+			in.Trace.Jobs[0].Count = 2
+			in.Trace.Jobs = append(in.Trace.Jobs, trace.Job{Submit: 5 * time.Hour, Runtime: time.Hour, Count: 2, Need: in.Trace.Jobs[0].Need})
+			if r := whole(t, in, p); r.Instances != 4 || math.Abs(r.Cost-r.Hours*.001) > 1e-6 {
+				t.Errorf("%d instances for %.3f hours cost $%.4f, want $%.4f", r.Instances, r.Hours, r.Cost, r.Hours*.001)
 			}
 		})
 	}
