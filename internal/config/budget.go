@@ -25,7 +25,7 @@ type Budget struct {
 	OnExceeded Exceeded `yaml:"on_exceeded" doc:"when changed prices push spending over a budget: finish running jobs, or stop and requeue them"`
 }
 
-// Amounts are dollars in windows of time; 0 is no limit.
+// Amounts are dollars in windows of time; 0 is no limit, which is written by leaving the key out.
 type Amounts struct {
 	Hourly  drover.Money `yaml:"hourly" doc:"USD per hour"`
 	Daily   drover.Money `yaml:"daily" doc:"USD per day (UTC)"`
@@ -105,7 +105,18 @@ func (b Budget) check(f *faults, n *node) {
 	case b.Label != "" && (!ok || !labelKey.MatchString(name) || value == "" || len(value) > 256):
 		f.add(n.find("label"), fmt.Sprintf("%s is not in the form NAME=VALUE", quote(b.Label)), "write label: project=x")
 	}
-	if b.Amounts == (Amounts{}) && b.Soft == (Amounts{}) && !misread(n) && !misread(n.find("soft")) {
+	none := b.Amounts == (Amounts{}) && b.Soft == (Amounts{})
+	for _, path := range [][]string{{"hourly"}, {"daily"}, {"monthly"}, {"soft", "hourly"}, {"soft", "daily"}, {"soft", "monthly"}} {
+		v, key := n.find(path...), path[len(path)-1]
+		if v.shape != scalar {
+			continue // left out
+		}
+		none = false // if it is invalid, that is reported at its place
+		if amount, err := drover.ParseMoney(v.text); err == nil && amount == 0 {
+			f.add(v, key+" is 0, but must be more than 0", "leave it out for no limit")
+		}
+	}
+	if none {
 		f.add(n, "the budget has no amount", "set at least one of hourly, daily and monthly")
 	}
 	for _, pair := range []struct {
@@ -116,16 +127,4 @@ func (b Budget) check(f *faults, n *node) {
 			f.addf(n.find("soft", pair.key), "the soft amount %v exceeds the hard amount %v, so it would never be reached", pair.soft, pair.hard)
 		}
 	}
-}
-
-// misread reports whether a written amount is invalid, which was reported at its place.
-func misread(n *node) bool {
-	return slices.ContainsFunc([]string{"hourly", "daily", "monthly"}, func(key string) bool {
-		v := n.get(key)
-		if v == nil || v.shape == absent {
-			return false
-		}
-		_, err := drover.ParseMoney(v.text)
-		return err != nil
-	})
 }
