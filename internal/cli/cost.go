@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,8 +90,12 @@ func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 	}
 	ago, err := time.ParseDuration(text)
 	if days, cut := strings.CutSuffix(text, "d"); cut {
-		ago, err = time.ParseDuration(days + "h")
-		ago *= 24
+		var n float64
+		if n, err = strconv.ParseFloat(days, 64); n >= 0 && n < 200*365 {
+			ago = time.Duration(n * float64(24*time.Hour))
+		} else {
+			ago = -1 // before 1970, or not a number
+		}
 	}
 	if err != nil || ago < 0 || now.Add(-ago).Unix() < 0 || now.Add(-ago).After(now) {
 		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a duration", flag, text).
@@ -105,7 +110,7 @@ func (a *app) showCosts(costs drover.Costs) error {
 		return a.print(costs)
 	}
 	lines := costs.Lines
-	if costs.Others != nil {
+	if costs.Others != nil && a.output != outputName {
 		others := *costs.Others
 		others.Key = "others"
 		lines = append(lines, others)
