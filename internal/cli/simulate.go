@@ -166,6 +166,9 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if f.maxWait < 0 {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait is %v, but must not be negative", f.maxWait)
 	}
+	if f.pools < 0 {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--for is %v, but must not be negative", f.pools)
+	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
 	}

@@ -113,9 +113,9 @@ func ofPools(of func(p simulate.Pool) string) func(r *simulate.Result) string {
 	}
 }
 
-// ofJobs returns the text, or nothing if there were no jobs.
+// ofJobs returns the text, or nothing if no job ended.
 func ofJobs(r *simulate.Result, text string) string {
-	if r.Jobs == 0 {
+	if r.Done+r.Failed == 0 {
 		return ""
 	}
 	return text
