@@ -88,7 +88,7 @@ func (m *meter) result(in Input, p Policy) *Result {
 	for _, j := range in.Trace.Jobs {
 		r.Jobs += j.Count
 	}
-	if r.Jobs > 0 {
+	if r.Done > 0 {
 		r.Makespan = m.end.Sub(m.begin.Add(in.Trace.Jobs[0].Submit)).Seconds()
 	}
 	if r.Unfinished = r.Jobs - r.Done - r.Failed - r.Refused; r.Refused > 0 {
@@ -105,7 +105,7 @@ func (m *meter) result(in Input, p Policy) *Result {
 	if m.had > 0 {
 		r.Utilisation = m.used / m.had
 	}
-	full, rates := bound(in.work(), in.cheapest())
+	full, rates := bound(in.work(), in.cheapest(m.now.Sub(m.begin)))
 	if r.Done < in.possible(rates) { // what did not run cost nothing either
 		return r
 	}
@@ -141,15 +141,12 @@ func (in Input) work() (all []chunk) {
 	return all
 }
 
-// cheapest returns the offerings, each with its lowest price during the simulation, as if reservations were unlimited.
-func (in Input) cheapest() []drover.Offering {
+// cheapest returns the offerings, each with its lowest price during a simulation that took so long, as if reservations
+// were unlimited.
+func (in Input) cheapest(took time.Duration) []drover.Offering {
 	least := slices.Clone(in.Offerings)
 	k := newMarket(in.Models, in.Offerings)
-	last := time.Duration(0)
-	if n := len(in.Trace.Jobs); n > 0 {
-		last = in.Trace.Jobs[n-1].Submit
-	}
-	for age := priceStep; age <= last; age += priceStep {
+	for age := priceStep; age <= took; age += priceStep {
 		k.step()
 		for i := range least {
 			least[i].Price = min(least[i].Price, k.offerings[i].Price)

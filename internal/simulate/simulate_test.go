@@ -100,8 +100,8 @@ func TestDrover(t *testing.T) {
 		if err != nil || r.Done != 0 || r.Refused+r.Unfinished != 1 {
 			t.Errorf("%v: %+v", err, r)
 		}
-		if r.Bound != 0 || r.Ratio != 0 || r.Prompt != 0 {
-			t.Errorf("jobs that did not run have a minimum cost: %+v", r)
+		if r.Bound != 0 || r.Ratio != 0 || r.Prompt != 0 || r.Makespan != 0 {
+			t.Errorf("jobs that did not run have a minimum cost or a makespan: %+v", r)
 		}
 	})
 }
@@ -223,6 +223,19 @@ func TestBound(t *testing.T) {
 			t.Errorf("the bound is %v, want 16", got)
 		}
 	})
+}
+
+// TestBoundOfALongJob simulates a job that runs for days after the last submission, while spot prices move.
+func TestBoundOfALongJob(t *testing.T) {
+	for seed := range uint64(8) {
+		in := one()
+		in.Models.Seed, in.Spot, in.Trace.Jobs[0].Runtime = seed, drover.SpotRequire, 240*time.Hour
+		in.Offerings = slices.DeleteFunc(in.Offerings, func(o drover.Offering) bool { return o.Type.Name != "t2" || o.Zone != "a" })
+		in.Trace.Jobs[0].Need = in.Offerings[0].Type.Resources
+		if r := whole(t, in, Drover); r.Bound > r.Cost {
+			t.Errorf("seed %d: the cost of $%v is less than the minimum of $%v", seed, r.Cost, r.Bound)
+		}
+	}
 }
 
 // TestTurnsCountUnavoidableBoots submits a second job while the first runs, soon after it ends, and long after.
