@@ -157,6 +157,9 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 			policies = append(policies, p)
 		}
 	}
+	if len(policies) == 0 {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--policy names no policy").WithHint("use drover, one-per-job, reuse or first-fit, or several separated by commas")
+	}
 	if err := overrideSpot(&drover.Batch{}, f.spot); err != nil {
 		return m, nil, err
 	}
