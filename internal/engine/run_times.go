@@ -9,7 +9,7 @@ import (
 
 // forecastJob returns what the forecast of a job's run time depends on.
 func forecastJob(j *Job) forecast.Job {
-	return forecast.Job{User: j.User, Name: j.Name, Since: j.Since, Expected: j.Expected}
+	return forecast.Job{User: j.User, Name: j.Name, Since: j.Since, Expected: j.Expected, Timeout: j.Timeout}
 }
 
 // runTimeOf returns the likely run time of an attempt at the job.
@@ -31,7 +31,7 @@ type groupRunTime struct {
 
 // runTime returns the likely run time of the group's next job.
 func (e *Engine) runTime(g *group) *groupRunTime {
-	job := forecast.Job{User: g.Key.User, Expected: g.Key.Expected}
+	job := forecast.Job{User: g.Key.User, Expected: g.Key.Expected, Timeout: g.Key.Timeout}
 	if len(g.Jobs) > 0 {
 		job = forecastJob(g.Jobs[0])
 	}

@@ -20,6 +20,7 @@ type Job struct {
 	User, Name string
 	Since      drover.Time   // when it was submitted
 	Expected   time.Duration // the submitter's estimate; 0: none
+	Timeout    time.Duration // it runs no longer; 0: none
 }
 
 // RunKey identifies jobs whose run times are learned together. Zero fields match everybody's.
@@ -205,6 +206,9 @@ func (f *Forecast) computeLikely(j *Job) runtimes.Dist {
 	}
 	if ended := f.endedTogether(j); ended.Count > 0 {
 		d = ended.OfGroup(d, runtimes.Apart{}.See(ended).Given(f.apart(j, d.Sigma)))
+	}
+	if j.Timeout > 0 && d.Mean() > j.Timeout {
+		d = runtimes.OfMean(j.Timeout, d.Sigma)
 	}
 	return d
 }

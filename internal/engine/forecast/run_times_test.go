@@ -7,6 +7,18 @@ import (
 	"drover/internal/engine/forecast"
 )
 
+func TestAJobIsNotExpectedToRunBeyondItsTimeout(t *testing.T) {
+	f := forecast.New(forecast.Stats{})
+	for _, said := range []time.Duration{0, 2 * time.Hour} {
+		if mean := f.RunTime(forecast.Job{User: "ada", Expected: said, Timeout: time.Minute}).Alone.Mean(); mean > time.Minute*101/100 {
+			t.Errorf("with a timeout of 1m and an estimate of %v, the mean is %v", said, mean)
+		}
+	}
+	if mean := f.RunTime(forecast.Job{User: "ada", Timeout: 24 * time.Hour}).Alone.Mean(); mean > 2*time.Hour {
+		t.Errorf("with a timeout of a day, the mean is %v", mean)
+	}
+}
+
 func TestRunTimesAreAssumedUntilAJobHasRun(t *testing.T) {
 	f := forecast.New(forecast.Stats{})
 	job := forecast.Job{User: "ada", Name: "fit"}
