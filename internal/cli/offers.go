@@ -96,7 +96,7 @@ func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.listedConfig(a.config, "", a.lists)
+	c, err := a.listedConfig(a.config, f.cloud, a.lists)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	if len(a.lists) == 0 {
+	if a.noteModelled(); len(a.lists) == 0 {
 		fmt.Fprintln(a.err, "no controller is running: these are the offerings of the configured clouds, and it is unknown which are blocked")
 	}
 	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))

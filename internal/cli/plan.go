@@ -52,6 +52,7 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.noteModelled()
 	seen, err := preview.New(daemon.Settings(c, p.Limits), all, p.Batch)
 	if err != nil {
 		return err

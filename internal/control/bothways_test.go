@@ -139,6 +139,12 @@ func reportsUnknown(t *testing.T, svc drover.Service) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if _, err := svc.Costs(ctx, drover.CostFilter{By: drover.CostByJob, Since: 2e9, Until: 1e9}); drover.KindOf(err) != drover.KindInvalid {
+		t.Errorf("costs until before since: %v", err)
+	}
+	if _, err := svc.Offers(ctx, drover.OfferFilter{Cloud: "elsewhere"}); drover.KindOf(err) != drover.KindInvalid {
+		t.Errorf("offers of an unknown cloud: %v", err)
+	}
 	if _, err := svc.Costs(ctx, drover.CostFilter{By: "weather"}); drover.KindOf(err) != drover.KindInvalid {
 		t.Errorf("costs by weather: %v", err)
 	}

@@ -111,8 +111,17 @@ func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb
 // Offers lists offerings and whether they are rented now.
 func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover.Offer, error) {
 	var states []engine.OfferState
-	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
+	known := true
+	if err := c.Query(ctx, func(e *engine.Engine) {
+		states = e.Offers()
+		if f.Cloud != "" {
+			_, known = e.ExplainCloud(f.Cloud)
+		}
+	}); err != nil {
 		return nil, err
+	}
+	if !known {
+		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %.80q", f.Cloud)
 	}
 	return Chosen(states, c.leftOut(), f), nil
 }
@@ -160,6 +169,9 @@ func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Cos
 	if !f.By.Known() {
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "costs cannot be grouped by %.80q", string(f.By)).
 			WithHint("group them by job, label, label:NAME, user, pool, cloud or type")
+	}
+	if f.Until != 0 && f.Until <= f.Since {
+		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "until is not after since")
 	}
 	if f.Step != 0 {
 		if err := checkSteps(f, c.now()); err != nil {
