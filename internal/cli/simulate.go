@@ -172,6 +172,11 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if f.pools < 0 {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--for is %v, but must not be negative", f.pools)
 	}
+	for flag, path := range map[string]string{"chart": f.chart, "csv": f.csv} {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return m, nil, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
+		}
+	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
 	}
