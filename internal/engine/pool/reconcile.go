@@ -117,6 +117,7 @@ type round struct {
 	stopped []member      // kept stopped
 	strays  []member      // in places that no longer belong to the pool
 	in      map[Place]int // how many count, per place
+	old     map[Place]int // how many of those are to be replaced
 	steady  int           // on-demand ones among those that count
 	ready   int           // ready ones among all
 	surge   int           // how many there may temporarily be beyond Wanted
@@ -130,7 +131,7 @@ type member struct {
 // Reconcile returns what a pool needs next. Equal inputs give equal plans. It is called again after a plan is carried
 // out, until it asks for nothing.
 func Reconcile(in Input) Plan {
-	r := &round{Input: in, in: map[Place]int{}}
+	r := &round{Input: in, in: map[Place]int{}, old: map[Place]int{}}
 	r.sort()
 	r.plan.Wanted = r.wanted()
 	r.retire()
@@ -168,6 +169,7 @@ func (r *round) sort() {
 		default:
 			r.counted = append(r.counted, m)
 			r.in[v.Place]++
+			r.old[v.Place] += count(m.old != Surplus)
 			r.steady += count(v.OnDemand)
 		}
 		if v.Ready {
@@ -337,6 +339,7 @@ func (r *round) take(at int) {
 	m := r.counted[at]
 	r.counted = slices.Delete(r.counted, at, at+1)
 	r.in[m.Place]--
+	r.old[m.Place] -= count(m.old != Surplus)
 	r.steady -= count(m.OnDemand)
 	if m.Ready {
 		r.ready--
@@ -403,6 +406,18 @@ func (r *round) demand(d Demand) {
 	r.plan.Demands = append(r.plan.Demands, d)
 }
 
+// emptier compares places by their counted instances. First come those that stay: the others' successors need not be in
+// the same places.
+func (r *round) emptier(a, b Place) int {
+	stay := func(at Place) int {
+		if r.Stuck {
+			return r.in[at]
+		}
+		return r.in[at] - r.old[at]
+	}
+	return cmp.Or(cmp.Compare(stay(a), stay(b)), cmp.Compare(r.in[a], r.in[b]))
+}
+
 // emptiest returns the open place with the fewest counted instances; of several, the cheapest.
 func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 	price := drover.Money(0)
@@ -410,7 +425,7 @@ func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 		if r.next(z.Until); !z.Open || onDemand && z.Spot || z.Until > r.Now || !r.Spec.Allows(z.Place) {
 			continue
 		}
-		if !ok || cmp.Or(cmp.Compare(r.in[z.Place], r.in[best]), cmp.Compare(z.Price, price), z.compare(best)) < 0 {
+		if !ok || cmp.Or(r.emptier(z.Place, best), cmp.Compare(z.Price, price), z.compare(best)) < 0 {
 			best, price, ok = z.Place, z.Price, true
 		}
 	}

@@ -184,6 +184,17 @@ func (w *world) counts() (all map[Place]int, counted, ready int) {
 	return all, counted, ready
 }
 
+// staying returns how many instances of each place count and are not to be replaced.
+func (w *world) staying() map[Place]int {
+	all := map[Place]int{}
+	for _, v := range w.in.Views {
+		if !v.Going && (v.Held || w.in.Spec.Allows(v.Place)) && (v.Held || w.in.Stuck || v.Template == w.in.Spec.Template) {
+			all[v.Place]++
+		}
+	}
+	return all
+}
+
 // settle carries out plans until one asks for nothing.
 func (w *world) settle() (p Plan) {
 	for range 5 {
@@ -218,7 +229,7 @@ func (w *world) step() Plan {
 	}
 	for _, d := range p.Demands {
 		if balanced {
-			zones, _, _ := w.counts()
+			zones := w.staying()
 			for _, z := range w.in.Zones {
 				if z.Place == d.Place && (!z.Open || z.Until > w.in.Now) || z.Open && w.in.Spec.Allows(z.Place) && z.Until <= w.in.Now && zones[z.Place] < zones[d.Place] {
 					w.t.Fatalf("an instance is demanded in %v, with %v in %+v", d.Place, zones, w.in.Zones)
@@ -303,6 +314,37 @@ func TestWhateverHappensAPoolComesToItsNumber(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, zones)
 		}
 	}
+}
+
+// covers P2
+func TestAReplacedPoolStaysBalanced(t *testing.T) {
+	for _, steps := range [][2]int{{0, 1}, {0, 2}, {1, 1}, {1, 0}, {2, 3}} {
+		for count := 3; count <= 7; count++ {
+			w := &world{t: t, in: Input{Now: now, Count: count, Zones: open("a", "b", "c"), Spec: spec(func(s *Spec) { s.MaxUnavailable, s.MaxSurge = steps[0], steps[1] })}}
+			w.become()
+			w.in.Spec.Template = "newer"
+			w.become()
+			zones, counted, _ := w.counts()
+			if most, least := max(zones[place("a")], zones[place("b")], zones[place("c")]), min(zones[place("a")], zones[place("b")], zones[place("c")]); counted != count || most-least > 1 {
+				t.Errorf("max_unavailable %d, max_surge %d: once all %d are replaced, there are %v", steps[0], steps[1], count, zones)
+			}
+		}
+	}
+}
+
+// become carries out plans, and lets instances become ready and go, until nothing is left to do.
+func (w *world) become() {
+	for range 100 {
+		p := w.settle()
+		w.in.Views = slices.DeleteFunc(w.in.Views, func(v View) bool { return v.Going })
+		for i := range w.in.Views {
+			w.in.Views[i].Ready = true
+		}
+		if p.Settled {
+			return
+		}
+	}
+	w.t.Fatal("the pool does not settle")
 }
 
 // covers P1 K3
