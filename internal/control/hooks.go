@@ -132,7 +132,8 @@ func (c *Controller) project(cloud string) string {
 // eventID returns an ID that stays the same whenever a hook is repeated for one event.
 func eventID(fleet string, f engine.Fire) string {
 	what := []string{fleet, string(f.Hook), f.Cloud, f.Zone, f.Pool, f.Name, f.ProviderID}
-	if f.Hook == drover.HookExhausted { // a zone can be exhausted more than once
+	switch f.Hook {
+	case drover.HookReady, drover.HookStopped, drover.HookBroken, drover.HookExhausted: // they can happen more than once
 		what = append(what, strconv.FormatInt(int64(f.Reason.Since), 10))
 	}
 	sum := sha256.Sum256([]byte(strings.Join(what, "\x00")))

@@ -91,7 +91,9 @@ func TestAPoolsHooksRunBesidesTheFleets(t *testing.T) {
 	}
 	other := fire
 	other.Name = "test-2"
-	if slices.Contains([]string{eventID("test", other), eventID("lab", fire)}, eventID("test", fire)) {
+	restarted := fire
+	restarted.Reason.Since = 1
+	if slices.Contains([]string{eventID("test", other), eventID("lab", fire), eventID("test", restarted)}, eventID("test", fire)) {
 		t.Error("two events have the same id")
 	}
 }
