@@ -145,11 +145,11 @@ func (e *Engine) fire(hook drover.Hook, in *fleet.Member, why Verdict) {
 }
 
 // fireGone fires the hook of an instance that is gone: destroyed or vanished, which includes those stopped by their
-// cloud. Nothing is fired for one that never existed.
+// cloud. A list may lack it before the destroy call is answered. Nothing is fired for one that never existed.
 func (e *Engine) fireGone(in *fleet.Member, why Verdict) {
 	switch {
 	case in.Created == 0 || in.Revived:
-	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
+	case in.State == drover.InstanceStopping && (in.Ended != 0 || in.Call != 0) && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
 		e.fire(drover.HookDestroyed, in, why)
 	default:
 		e.fire(drover.HookVanished, in, why)
