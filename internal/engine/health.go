@@ -52,6 +52,10 @@ func (e *Engine) recover(in *fleet.Member) {
 		in.Reason = in.Remark()
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
+	if in.BrokenHookFired && in.State.Ready() && !e.leaving(in) { // whoever heeded it must hear that it is over
+		in.BrokenHookFired = false
+		e.announceReady(in)
+	}
 	e.needsPlacing, e.needsPlan = true, true
 	e.fleet.Revise(in)
 	e.writeInstance(in)
@@ -119,7 +123,7 @@ func (e *Engine) checkBroken(in *fleet.Member) {
 	}
 }
 
-// fireBroken fires the hook for a broken or unhealthy instance, once per instance.
+// fireBroken fires the hook for a broken or unhealthy instance, once until it recovers.
 func (e *Engine) fireBroken(in *fleet.Member, why Verdict) {
 	if in.BrokenHookFired || in.Created == 0 {
 		return
