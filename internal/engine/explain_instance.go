@@ -37,6 +37,9 @@ func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	if in.Broken && in.State != drover.InstanceStopping {
 		say(&x, *in.Reason)
 	}
+	if in.State.Ready() && !e.passesCheck(in) && in.Unhealthy == nil && !in.Broken {
+		say(&x, e.whyUnfit(in))
+	}
 	say(&x, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
 	return x
@@ -64,6 +67,14 @@ func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 		return []Verdict{e.whyIsIdle(in), *in.GrowFailed}
 	}
 	return []Verdict{e.whyIsIdle(in)}
+}
+
+// whyUnfit explains why a ready instance does not count as ready in its pool.
+func (e *Engine) whyUnfit(in *fleet.Member) Verdict {
+	if in.Unfit != nil {
+		return *in.Unfit
+	}
+	return Verdict{Cause: drover.ReasonCheck, Text: "its health check has not passed yet", Since: in.Ready, Until: later(e.checkDeadline(in), e.s.Now)}
 }
 
 func (e *Engine) whyCreating(in *fleet.Member) Verdict {

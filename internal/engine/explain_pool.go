@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"drover"
@@ -65,7 +66,8 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 	return now
 }
 
-// whyUnfilled returns why the pool differs from its size; nil if it does not.
+// whyUnfilled returns why the pool differs from its size, or none of its instances passes its health check; nil
+// otherwise.
 func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	switch {
 	case e.s.Closing:
@@ -76,10 +78,17 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 		last := p.failed[len(p.failed)-1].Why
 		last.Text = fmt.Sprintf("%s failed and must be deleted by the autoscaler; the last failure: %s", countOf(len(p.failed), "node"), last.Text)
 		return &last
-	case p.Reason.Cause == "":
+	case p.Reason.Cause != "":
+		return new(p.Reason)
+	case p.spec.CheckWithin == 0:
 		return nil
 	}
-	return new(p.Reason)
+	for _, c := range e.clouds {
+		if c.Checks.Since != 0 && slices.Contains(p.spec.Clouds, c.Name) {
+			return new(e.whyUnchecked(c))
+		}
+	}
+	return nil
 }
 
 // explainPool explains a pool's size, its instances, and what is missing.
