@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"drover"
 	"drover/internal/engine"
@@ -51,8 +52,16 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 			return nil, err
 		}
 	}
+	if name, is := strings.CutPrefix(subject, "pool/"); is {
+		if _, err := c.pool(ctx, name); err != nil {
+			return nil, err
+		}
+	}
 	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
 	if err != nil {
+		if _, err := c.pool(ctx, subject); err == nil {
+			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", subject)
+		}
 		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
 			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several")
 	}

@@ -102,6 +102,9 @@ func TestWishes(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
+		if _, err := c.Explain(ctx, "pool/nobody"); err == nil || !strings.Contains(err.Error(), `there is no pool "nobody"`) {
+			t.Errorf("explaining a missing pool: %v", err)
+		}
 		if _, err := c.SetPriority(ctx, job(1), -1); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("priority -1: %v", err)
 		}
