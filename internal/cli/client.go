@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -75,11 +76,23 @@ func (a *app) givenToken() (drover.Secret, error) {
 	return drover.NewSecret(given), nil
 }
 
-// localController returns the controller that the configuration in force describes.
+// localController returns the controller that the configuration in force describes. The file may have become invalid
+// while the controller runs.
 func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 	c, folder, err := a.daemon()
 	if err != nil {
-		return at, err
+		where, unknown := config.Locate(a.config)
+		if unknown != nil {
+			return at, err
+		}
+		if folder, unknown = daemon.NewFolder(where); unknown != nil {
+			return at, err
+		}
+		if _, never := folder.Token(); never != nil {
+			return at, err
+		}
+		c = where
+		fmt.Fprintf(a.err, "%s is invalid; a running controller keeps the earlier version; drover config check shows the errors\n", a.config)
 	}
 	if token.Reveal() == "" {
 		if token, err = folder.Token(); err != nil {

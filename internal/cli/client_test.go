@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,28 @@ func TestFindingTheController(t *testing.T) {
 		a := &app{program: underTest(), config: config}
 		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:8420" {
 			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("finds a controller whose configuration has become invalid", func(t *testing.T) {
+		noController(t)
+		file := aConfiguration(t, "127.0.0.1:8420")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			added string
+			found bool
+		}{{"hooks: {ready: ./missing.sh}\n", true}, {"pools: {web: {size: -1, colour: red}}\n", true}, {"url: nonsense\n", false}, {"pools: [\n", false}} {
+			if err := os.WriteFile(file, append(text, c.added...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			a := &app{program: underTest(), err: &said, config: file}
+			at, err := a.findController()
+			if found := err == nil && at.base == "http://127.0.0.1:8420" && at.token.Reveal() != "" && strings.Contains(said.String(), "is invalid"); found != c.found {
+				t.Errorf("with %s it is found at %v, %v: %s", c.added, at, err, &said)
+			}
 		}
 	})
 	t.Run("reads a token from the file that the environment names", func(t *testing.T) {

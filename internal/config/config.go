@@ -102,6 +102,37 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	return c, nil
 }
 
+// located has the keys that say where a configuration's controller is.
+type located struct {
+	Fleet  string        `yaml:"fleet"`
+	State  stateURL      `yaml:"state"`
+	Listen listenAddress `yaml:"listen"`
+	URL    baseURL       `yaml:"url"`
+}
+
+// Default sets the address that a controller listens on by default.
+func (l *located) Default() { l.Listen = defaultListen }
+
+// Locate reads only where a configuration's controller is, so that everything else may be invalid.
+func Locate(path string) (*Config, error) {
+	data, dir, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{faults: &faults{file: path}, dir: dir}
+	root := parse(data, d.faults)
+	if root == nil {
+		return nil, d.err()
+	}
+	var file located
+	d.value(root.with(func(e entry) bool { return slices.Contains([]string{"fleet", "state", "listen", "url"}, e.key.text) }), reflect.ValueOf(&file).Elem(), field{})
+	c := &Config{Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), file: path, dir: dir, text: data, root: root}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return c, CheckFleet(c.Fleet)
+}
+
 // read reads a file of limited size, and returns its folder.
 func read(path string) (data []byte, dir string, err error) {
 	dir, err = filepath.Abs(filepath.Dir(path))
