@@ -32,8 +32,7 @@ func TestForesee(t *testing.T) {
 		{"a removed pool goes at once", func(s *engine.Settings) { s.Pools = nil },
 			"destroy 10 web c/a: pool web is no longer configured; destroy 10 web c/b: pool web is no longer configured; destroy 10 web c/c: pool web is no longer configured"},
 		{"instances beyond the cloud's limit wait", func(s *engine.Settings) { s.Pools[0].Count, s.Clouds[0].MaxInstances = 40, 31 },
-			"create 1 web c/a; wait 9 web /: 9 instances missing; c/a: cloud c is at its max_instances of 31; " +
-				"c/b: cloud c is at its max_instances of 31; c/c: cloud c is at its max_instances of 31"},
+			"create 1 web c/a; wait 9 web /: 9 instances missing; c/a, c/b, c/c: cloud c is at its max_instances of 31"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foresees(t, e, settings, test.change, test.want)

@@ -257,13 +257,16 @@ func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 		why.Text = fmt.Sprintf("%s missing; %s", short, why.Text)
 		return why
 	}
-	why, said := Verdict{}, []string{}
+	why, texts, places := Verdict{}, []string{}, map[string][]string{}
 	say := func(at string, r Verdict) {
 		if why.Cause == "" {
 			why = r
 		}
 		why.Until = sooner(why.Until, r.Until)
-		said = append(said, fmt.Sprintf("%s: %s", at, r.Text))
+		if places[r.Text] == nil {
+			texts = append(texts, r.Text)
+		}
+		places[r.Text] = append(places[r.Text], at)
 	}
 	for _, z := range zones {
 		if x := p.exhaustion(z.Place); x != nil && x.Until > e.s.Now {
@@ -275,11 +278,20 @@ func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 	if r, ok := closed[pool.Demand{}]; ok {
 		say("anywhere", r)
 	}
-	if len(said) > maxBlocks {
-		said = append(said[:maxBlocks], fmt.Sprintf("and %d more", len(said)-maxBlocks))
+	said := []string{}
+	for _, text := range texts {
+		said = append(said, strings.Join(mostOf(places[text]), ", ")+": "+text)
 	}
-	why.Text = fmt.Sprintf("%s missing; %s", short, strings.Join(said, "; "))
+	why.Text = fmt.Sprintf("%s missing; %s", short, strings.Join(mostOf(said), "; "))
 	return why
+}
+
+// mostOf shortens a list that would be too long to read.
+func mostOf(list []string) []string {
+	if len(list) > maxBlocks {
+		return append(list[:maxBlocks:maxBlocks], fmt.Sprintf("and %d more", len(list)-maxBlocks))
+	}
+	return list
 }
 
 // whyNothingFits explains that no known offering may be used by the pool.
