@@ -82,13 +82,13 @@ func useText(takes, others int) string {
 	case takes+others == 1 && others == 0:
 		return "its instance is in use or reserved; wait until it has room or is gone"
 	case takes+others == 1:
-		return "its instance is held, draining or leaving; wait until it is released or gone"
+		return "its instance is held, draining, stopped or leaving; wait until it is released or gone"
 	case others == 0:
 		return "all instances are in use or reserved; wait until one has room or is gone"
 	case takes == 0:
-		return "all instances are held, draining or leaving; wait until one is released or gone"
+		return "all instances are held, draining, stopped or leaving; wait until one is released or gone"
 	}
-	return fmt.Sprintf("all instances are in use or reserved (held, draining or leaving: %d); wait until one has room or is gone", others)
+	return fmt.Sprintf("all instances are in use or reserved (held, draining, stopped or leaving: %d); wait until one has room or is gone", others)
 }
 
 // countOf returns a number with its noun, in the plural if needed.
