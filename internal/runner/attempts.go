@@ -324,6 +324,13 @@ func (d *daemon) started(a *attempt) {
 	d.tellLocked(a)
 }
 
+// hasRun reports whether the attempt's command is running, or has run.
+func (d *daemon) hasRun(a *attempt) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return a.running
+}
+
 // end records how the attempt ended, and reports it to the controller.
 func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()

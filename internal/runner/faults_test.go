@@ -31,11 +31,22 @@ func fillAttempts(t *testing.T, i *instance) (room func()) {
 	}
 }
 
+// checkNoOutputs checks that an attempt whose folder could not be filled sends no outputs instead of an error, after
+// which the controller would ask again forever.
+func checkNoOutputs(t *testing.T, i *instance) {
+	t.Helper()
+	if files, r := i.bulk().outputs(attempt(1, 1)); len(files) > 0 || r.Error != "" {
+		t.Errorf("its outputs are %v, with %+v", files, r)
+	}
+}
+
 func TestAnAttemptOnAFullDiskIsLost(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()
 	room := fillAttempts(t, i)
-	c.start(sh(attempt(1, 1), "true"))
+	asked := sh(attempt(1, 1), "true")
+	asked.Outputs = []string{"*"}
+	c.start(asked)
 	ailing := c.want("Ailing", func(m wire.Message) bool {
 		if m.Exited != nil {
 			t.Fatalf("the attempt ended before the instance was reported unhealthy, so another could begin: %+v", m.Exited)
@@ -48,6 +59,7 @@ func TestAnAttemptOnAFullDiskIsLost(t *testing.T) {
 	if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseLost || !strings.Contains(e.Text, "no space left") {
 		t.Errorf("got %+v", e)
 	}
+	checkNoOutputs(t, i)
 	room()
 	c.start(sh(attempt(1, 2), "true"))
 	if e := c.exited(attempt(1, 2)); e.Code != 0 || e.Cause != "" {
@@ -63,8 +75,11 @@ func TestConflictingInputsAreTheJobsFault(t *testing.T) {
 	if r := i.bulk().put(a.Hash, "alpha\n"); r.Error != "" {
 		t.Fatal(r.Error)
 	}
-	c.start(sh(attempt(1, 1), "true").withFiles(a, inner))
+	asked := sh(attempt(1, 1), "true").withFiles(a, inner)
+	asked.Outputs = []string{"*"}
+	c.start(asked)
 	if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseNoStart || !strings.Contains(e.Text, `"a/b"`) {
 		t.Errorf("got %+v", e)
 	}
+	checkNoOutputs(t, i)
 }

@@ -47,7 +47,7 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// getOutputs sends the attempt's outputs. The final reply lists what was left out on purpose; anything else missing
+// getOutputs sends the attempt's outputs; an attempt that never ran may have none. The final reply lists what was left out on purpose; anything else missing
 // makes the outputs incomplete.
 func (b bulk) getOutputs(r wire.Request) error {
 	a, err := b.d.find(r.ID)
@@ -58,18 +58,22 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err == nil && history.attempt == nil {
 		err = errors.New("its journal does not list its outputs")
 	}
-	if err != nil {
+	var root *os.Root
+	if err == nil {
+		root, err = os.OpenRoot(a.folder.work())
+	}
+	var patterns []string // none if its folder could not be made, for example because the disk was full
+	switch {
+	case err == nil:
+		defer root.Close()
+		patterns = history.attempt.Outputs
+	case b.d.hasRun(a):
 		return b.refuse(err)
 	}
-	root, err := os.OpenRoot(a.folder.work())
-	if err != nil {
-		return b.refuse(err)
-	}
-	defer root.Close()
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
 	}
-	c, err := b.sendOutputs(root, a.sandbox.UID, history.attempt.Outputs)
+	c, err := b.sendOutputs(root, a.sandbox.UID, patterns)
 	if err != nil {
 		return err
 	}
