@@ -64,7 +64,10 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if s.read, err = connect(path, readers, readerOptions); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(migrate(ctx, s.write), s.prepare(ctx)); err != nil {
+	if err = migrate(ctx, s.write); err == nil {
+		err = s.prepare(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

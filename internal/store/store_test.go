@@ -108,6 +108,9 @@ func TestOpen(t *testing.T) {
 		}
 		_, err := Open(t.Context(), path)
 		damaged(err)
+		if said := err.Error(); strings.Count(said, "not a database") != 1 {
+			t.Errorf("the error does not say once what is wrong: %s", said)
+		}
 
 		path = filepath.Join(t.TempDir(), "drover.db")
 		s, err := Open(t.Context(), path)
