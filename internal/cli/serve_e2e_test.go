@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,6 +173,27 @@ func (p *daemonPlace) wantsFleetKey(says string) {
 	if err := os.Rename(aside, key); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// TestALostKey loses the fleet's key while instances exist. Once they are gone, the controller starts with another key,
+// and the jobs run again.
+func TestALostKey(t *testing.T) {
+	p := newDaemonPlace(t, ", idle_timeout: 2s", "")
+	folder := t.TempDir()
+	p.write("batch.yaml", "jobs: [{name: w, array: 2, command: [witness, "+folder+", 1s], resources: {memory: 128Mi, disk: 16Mi}}]\n")
+	p.drover("submit", "batch.yaml")
+	p.waitBegun(folder, 2)
+	p.process.kill()
+	p.wantsFleetKey("destroy them by other means")
+	for _, pid := range processesOf(p.state) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	p.nothingRuns(15 * time.Second)
+	if err := os.Remove(p.file("drover.d/fleet.key")); err != nil {
+		t.Fatal(err)
+	}
+	p.serve()
+	p.drover("wait", "1")
 }
 
 // witnessing returns how many witnesses run on the place's instances.

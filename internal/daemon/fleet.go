@@ -133,44 +133,54 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
 	path := o.File("fleet.key")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		there, err := f.instancesThere(ctx, o)
+		there, remedy, err := f.instancesThere(ctx, o)
 		if err != nil {
 			return err
 		}
 		if there != "" {
 			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.Fleet, there).
-				WithHint("restore it from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
+				WithHint("restore it from a backup; %s", remedy)
 		}
 	}
 	f.Key, err = remote.LoadOrCreateFleetKey(path)
 	return err
 }
 
-// instancesThere describes a fleet's instances by its records or, for a fleet that many runs share, its clouds; empty
-// if there are none. A cloud that does not answer counts as having none.
-func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, error) {
+// instancesThere describes a fleet's instances by its records or, for a fleet that many runs share, its clouds, and how
+// to get rid of them without the key; empty if there are none. Recorded instances are gone if all clouds answer and list
+// none of the fleet's.
+func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (there, remedy string, err error) {
 	recorded, err := f.Store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
-	if err != nil {
-		return "", err
+	if err != nil || len(recorded) == 0 && !o.shared {
+		return "", "", err
 	}
-	if len(recorded) > 0 {
-		return fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), nil
+	listed, all := f.listed(ctx, o)
+	switch {
+	case len(recorded) > 0 && (listed != "" || !all):
+		there, remedy = fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), "if there is none, destroy them by other means, and start again"
+	case len(recorded) == 0 && listed != "":
+		there, remedy = listed, "drover gc --without-state lists the instances, and destroys them with --destroy"
 	}
-	if !o.shared {
-		return "", nil
-	}
+	return there, remedy, nil
+}
+
+// listed describes one of the fleet's instances by its clouds; empty if there are none. It also reports whether all
+// clouds answered.
+func (f *Fleet) listed(ctx context.Context, o FleetOptions) (there string, all bool) {
+	all = true
 	for _, c := range f.clouds {
 		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.Fleet})
 		if err != nil {
 			o.Log.Warn("listing instances before the fleet key is created", logkey.Cloud, c.Name, logkey.Error, err)
+			all = false
 		}
 		for _, in := range listed {
 			if in.Tags[driver.TagFleet] == o.Fleet {
-				return fmt.Sprintf("cloud %s lists %s", c.Name, in.ID), nil
+				return fmt.Sprintf("cloud %s lists %s", c.Name, in.ID), all
 			}
 		}
 	}
-	return "", nil
+	return "", all
 }
 
 // ServeAttempts answers jobs' requests at DROVER_API, over the connections to their instances, until ctx ends.
