@@ -133,7 +133,8 @@ func (e *Engine) explainPostponed(x *explanations) {
 // explainInstances explains instances that do not run as usual.
 func (e *Engine) explainInstances(x *explanations) {
 	for _, in := range e.fleet.All() {
-		usual := in.TakesWork() && !e.s.Draining && (in.Connected || in.NoLogin || !in.State.Ready())
+		coming := !in.State.Ready() && (in.State != drover.InstanceUnknown || in.Reason == nil)
+		usual := in.TakesWork() && !e.s.Draining && (in.Connected || in.NoLogin || coming)
 		if !usual && x.room() {
 			x.add(e.explainInstance(in))
 		}
