@@ -47,8 +47,8 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// getOutputs sends the attempt's outputs; an attempt that never ran may have none. The final reply lists what was left out on purpose; anything else missing
-// makes the outputs incomplete.
+// getOutputs sends the attempt's outputs; an attempt that never ran may have none. The final reply lists what was left
+// out on purpose; anything else missing makes the outputs incomplete.
 func (b bulk) getOutputs(r wire.Request) error {
 	a, err := b.d.find(r.ID)
 	if err != nil {
