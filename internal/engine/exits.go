@@ -181,12 +181,11 @@ func (e *Engine) collected(b Collected) {
 		return
 	}
 	a.Effect = 0
+	lost := b.Err != nil && (b.Err.Kind == drover.KindInvalid || b.Err.Kind == drover.KindNotFound && a.Fails+1 >= missingTries)
 	switch {
-	case b.Err == nil:
+	case b.Err == nil, lost && a.Exit.Cause != "": // the cause of its end matters more
 		e.judge(a)
-	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // the cause of its end matters more
-		e.judge(a)
-	case b.Err.Kind == drover.KindInvalid:
+	case lost:
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))
 	default:
 		a.Fails++
@@ -200,9 +199,12 @@ func (e *Engine) collected(b Collected) {
 	}
 }
 
-// abandonedTries is how often storing the output of a cancelled attempt is tried: a full disk must not keep it, and its
-// instance, forever.
-const abandonedTries = 3
+// How often storing the output of an attempt is tried if it has been cancelled, or if its instance does not have the
+// output: neither a full disk nor a job that has removed its own records may keep an instance forever.
+const (
+	abandonedTries = 3
+	missingTries   = 8 // two minutes
+)
 
 // abandoned returns why an attempt's result is no longer wanted; nil if it is.
 func (e *Engine) abandoned(a *Attempt) *Verdict {

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,4 +83,18 @@ func TestConflictingInputsAreTheJobsFault(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	checkNoOutputs(t, i)
+}
+
+func TestAJobThatRemovesItsFolderHasNoOutputs(t *testing.T) {
+	i := newInstance(t)
+	c := i.connect()
+	asked := sh(attempt(1, 1), `work=$PWD; cd /; rm -r "$work"`)
+	asked.Outputs = []string{"*.txt"}
+	c.start(asked)
+	if e := c.exited(attempt(1, 1)); e.Code != 0 {
+		t.Fatalf("got %+v", e)
+	}
+	if files, r := i.bulk().outputs(attempt(1, 1)); len(files) > 0 || r.Error != "" || !slices.Equal(r.Unmatched, []int{0}) {
+		t.Errorf("its outputs are %v, with %+v", files, r)
+	}
 }

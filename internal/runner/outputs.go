@@ -54,21 +54,12 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err != nil {
 		return b.refuse(err)
 	}
-	history, err := a.folder.history()
-	if err == nil && history.attempt == nil {
-		err = errors.New("its journal does not list its outputs")
-	}
-	var root *os.Root
-	if err == nil {
-		root, err = os.OpenRoot(a.folder.work())
-	}
-	var patterns []string // none if its folder could not be made, for example because the disk was full
-	switch {
-	case err == nil:
-		defer root.Close()
-		patterns = history.attempt.Outputs
-	case b.d.hasRun(a):
+	root, patterns, err := a.folder.outputs()
+	if err != nil && b.d.hasRun(a) { // otherwise its folder could not be made, for example because the disk was full
 		return b.refuse(err)
+	}
+	if root != nil {
+		defer root.Close()
 	}
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
@@ -80,12 +71,32 @@ func (b bulk) getOutputs(r wire.Request) error {
 	return b.lines.Write(c.reply())
 }
 
+// outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it.
+func (f folder) outputs() (root *os.Root, patterns []string, err error) {
+	h, err := f.history()
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.attempt == nil {
+		return nil, nil, errors.New("its journal does not list its outputs")
+	}
+	root, err = os.OpenRoot(f.work())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, h.attempt.Outputs, nil
+	}
+	return root, h.attempt.Outputs, err
+}
+
 // sendOutputs returns an error only if the channel breaks.
 func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collector, error) {
 	chunks := wire.ChunkWriter{W: b.conn}
 	buffer := bufio.NewWriterSize(chunks, 64<<10)
 	c := &collector{root: root, owner: owner, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
 	for i, pattern := range patterns {
+		if root == nil {
+			c.unmatched = append(c.unmatched, i)
+			continue
+		}
 		matched, err := c.collect(path.Clean(pattern))
 		if c.err == nil {
 			c.err = err
