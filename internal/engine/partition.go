@@ -147,6 +147,13 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 // whyPartitioned explains why no instance of a cloud is given up for silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps the instances that are needed, and keeps trying to connect", c.Name)
+	at := slices.IndexFunc(e.fleet.All(), func(in *fleet.Member) bool {
+		return in.Cloud == c.Name && in.ShouldBeConnected() && in.Reason != nil && in.Reason.Cause == verdict.Unreachable
+	})
+	if at >= 0 {
+		in := e.fleet.All()[at]
+		text += fmt.Sprintf("; connecting to %s fails: %s", in.Name, in.Reason.Text)
+	}
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 

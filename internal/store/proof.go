@@ -51,6 +51,16 @@ const (
 
 func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 
+// Lost reports whether the records at path have been lost: there are none, although the note beside them counts changes.
+func Lost(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > 0 {
+		return false
+	}
+	m, whyNot, err := proofOf(path).read()
+	return err == nil && whyNot == "" && m.Changes > 0
+}
+
 // read returns the note, or why there is none.
 func (p *proof) read() (m mark, whyNot string, err error) {
 	file, err := os.Open(p.path)

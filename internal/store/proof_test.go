@@ -269,6 +269,26 @@ func TestANoteThatProvesNothing(t *testing.T) {
 	})
 }
 
+func TestTheNoteShowsThatRecordsWereLost(t *testing.T) {
+	p := newPlace(t)
+	if Lost(p.path) {
+		t.Error("records that never existed count as lost")
+	}
+	s := p.open(t)
+	begun(t, s)
+	submitted(t, s)
+	commit(t, s, engine.Write{Closing: true})
+	s.Close()
+	if Lost(p.path) {
+		t.Error("records that exist count as lost")
+	}
+	for _, lose := range []func(string) error{func(path string) error { return os.Truncate(path, 0) }, os.Remove} {
+		if err := lose(p.path); err != nil || !Lost(p.path) {
+			t.Errorf("records do not count as lost: %v", err)
+		}
+	}
+}
+
 func TestConcurrentChangesAdvanceTheNote(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
