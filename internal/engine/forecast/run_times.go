@@ -71,7 +71,7 @@ func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
 }
 
 // Priors. Without observations a job lasts an hour on average, with a wide spread, and an estimate is off by a factor
-// of two. The first batches then cost 1.1 % less than without estimates if these are exact, and 1.0 % more if they are
+// of two. The first batches then cost 1.0 % less than without estimates if these are exact, and 1.0 % more if they are
 // off by three (simulate.BenchmarkFirstEstimates). With a factor of 1.4 it would be 2.4 % less and 5.3 % more.
 var (
 	jobPrior   = runtimes.OfMean(time.Hour, 2*runtimes.Octave)
@@ -79,7 +79,7 @@ var (
 )
 
 // How many observations weigh as much as what is known without them. The first estimates show how good the others are;
-// if as many of them were needed as of run times, a dense stream of jobs with exact estimates would cost 0.05 % more.
+// if as many of them were needed as of run times, a dense stream of jobs with exact estimates would cost 0.04 % more.
 const (
 	trustRuns      = 3
 	trustEstimates = 1
