@@ -82,7 +82,7 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 // the youngest.
 func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 	for _, j := range slices.Backward(g.Jobs) {
-		left := j.Since.Add(g.Key.MaxWait + e.forecast.BootTimes().Quickest).Sub(e.s.Now)
+		left := j.Since.Add(g.Key.MaxWait + e.forecast.BootTimes().Wait).Sub(e.s.Now)
 		n := min(count-len(lefts), sureReach-len(lefts), j.WaitingIn(g.Key))
 		if left <= 0 || n <= 0 {
 			break

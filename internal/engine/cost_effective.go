@@ -70,7 +70,7 @@ func (e *Engine) costNewInstance(g *group) (cost drover.Money, known bool) {
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 	price := e.soloPrice(g.Key.Shape)
 	if in := e.youngestReserved(g); in != nil && g.unreserved() == 0 {
-		rest, paid := max(0, e.forecast.BootTimes().Quickest-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
+		rest, paid := max(0, e.forecast.BootTimes().Wait-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
 		if in.Begun {
 			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}

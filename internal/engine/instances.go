@@ -72,6 +72,9 @@ func (e *Engine) created(b Created) {
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
+	if in.Fails == 0 && in.Asked >= e.s.Looking { // otherwise the time includes pauses between tries
+		e.forecast.Accepted(in.Cloud, e.s.Now.Sub(in.Asked), e.s.Now)
+	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
 	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // otherwise a list showed another instance of that name, which is kept
 		in.ProviderID = b.ProviderID

@@ -20,31 +20,34 @@ type BootTimes struct {
 	Usual time.Duration
 	Other []drover.Boot // by cloud, entries for all of a cloud first
 
-	Quickest time.Duration // the quickest cloud's boot alone; 0: none observed
+	Wait time.Duration // from a request until the quickest cloud's instance is ready; 0: no boot observed
 }
 
 const (
 	bootSeen    = 2                // boots of a type before it may be an exception
 	bootApart   = 2                // by this factor, up or down, an exception differs from its cloud's median,
 	bootMatters = time.Minute      // and by at least this much
-	bootGrain   = 15 * time.Second // times are rounded to this
+	bootGrain   = 15 * time.Second // times are rounded to this, and never shorter
 )
 
 // computeBootTimes derives the boot times from the statistics.
 func (f *Forecast) computeBootTimes() (b BootTimes) {
 	var clouds []drover.Boot
+	quickest := time.Duration(0)
 	for _, c := range f.clouds {
-		usual, types := bootsIn(c.Name, f.boots)
+		median, types := bootsIn(c.Name, f.boots)
 		for i := range types {
 			types[i].Time += c.Billing.Period / 2
 		}
-		if usual > 0 && (b.Quickest == 0 || usual < b.Quickest) {
-			b.Quickest = usual
+		usual := median.Round(bootGrain)
+		if median > 0 {
+			call, _ := stat(f.calls, c.Name)
+			quickest, b.Wait = least(quickest, usual), least(b.Wait, call.Mean+median)
 		}
 		clouds, b.Other = append(clouds, drover.Boot{Cloud: c.Name, Time: usual}), append(b.Other, types...)
 	}
 	for i := range clouds {
-		clouds[i].Time = cmp.Or(clouds[i].Time, b.Quickest) + f.clouds[i].Billing.Period/2
+		clouds[i].Time = cmp.Or(clouds[i].Time, quickest) + f.clouds[i].Billing.Period/2
 	}
 	if len(clouds) > 0 {
 		b.Usual = slices.MinFunc(clouds, func(x, y drover.Boot) int { return cmp.Compare(x.Time, y.Time) }).Time
@@ -54,8 +57,17 @@ func (f *Forecast) computeBootTimes() (b BootTimes) {
 	return b
 }
 
-// bootsIn returns a cloud's median boot time, 0 if unknown, and the types that differ from it.
-func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boot) {
+// least returns the shorter of two durations, of which 0 is unknown.
+func least(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// bootsIn returns a cloud's median boot time, 0 if unknown and at least bootGrain otherwise, and the types that differ
+// from it.
+func bootsIn(cloud string, seen []Stat) (median time.Duration, apart []drover.Boot) {
 	prefix, means := BootKey(cloud, ""), []time.Duration{}
 	for _, h := range seen {
 		if strings.HasPrefix(h.Key, prefix) {
@@ -66,7 +78,8 @@ func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boo
 		return 0, nil
 	}
 	slices.Sort(means)
-	usual = max(bootGrain, means[len(means)/2].Round(bootGrain))
+	median = max(bootGrain, means[len(means)/2])
+	usual := median.Round(bootGrain)
 	for _, h := range seen {
 		name, ours := strings.CutPrefix(h.Key, prefix)
 		far := max(h.Mean, usual) > bootApart*min(h.Mean, usual) && (h.Mean-usual).Abs() >= bootMatters
@@ -74,7 +87,7 @@ func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boo
 			apart = append(apart, drover.Boot{Cloud: cloud, Type: name, Time: h.Mean.Round(bootGrain)})
 		}
 	}
-	return usual, apart
+	return median, apart
 }
 
 // Of returns the time for an offering.
@@ -97,6 +110,12 @@ func (f *Forecast) BootRevision() int { return f.bootRevision }
 func (f *Forecast) Boot(cloud, instanceType string) (time.Duration, bool) {
 	s, known := stat(f.boots, BootKey(cloud, instanceType))
 	return s.Mean, known
+}
+
+// Accepted adds the time from the request for an instance until its cloud accepted the first create call.
+func (f *Forecast) Accepted(cloud string, took time.Duration, now drover.Time) {
+	f.calls = See(f.calls, cloud, took, now)
+	f.refreshBoots()
 }
 
 // Booted adds the time from an instance's creation until it was ready.

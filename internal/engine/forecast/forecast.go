@@ -2,7 +2,7 @@
 // how long jobs run, and how soon work returns to an instance that has become idle.
 //
 // The model: each kind of duration has statistics by key, bounded in number, in which recent observations weigh more.
-// Boot times are means by instance type, delistings by cloud. Run times are log-normal distributions by user and name
+// Boot times are means by instance type, create calls and delistings by cloud. Run times are log-normal distributions by user and name
 // of job. Gaps are the last few times between the end of work of a shape and the next such work.
 //
 // Forecasts are used for expected costs alone: no deadline, commitment or order of service depends on one, so a wrong
@@ -21,7 +21,7 @@ import (
 // Forecast is the observed durations and what follows from them. It is not safe for concurrent use: the engine's loop
 // owns it.
 type Forecast struct {
-	boots        []Stat
+	boots, calls []Stat
 	clouds       []Cloud
 	bootTimes    *BootTimes // nil: to be computed
 	bootRevision int
@@ -38,7 +38,7 @@ type Forecast struct {
 
 // New returns a forecast from the Stats, which it takes over.
 func New(s Stats) *Forecast {
-	f := &Forecast{boots: s.Boots, runs: slices.Clone(s.Runs), runTimes: map[Job]RunTime{}, runRevision: 1, delistings: s.Delistings, gapsOf: map[gapKey]*Gap{}}
+	f := &Forecast{boots: s.Boots, calls: s.Calls, runs: slices.Clone(s.Runs), runTimes: map[Job]RunTime{}, runRevision: 1, delistings: s.Delistings, gapsOf: map[gapKey]*Gap{}}
 	for _, g := range s.Gaps {
 		f.gaps = append(f.gaps, &g)
 		f.gapsOf[gapKey{g.Shape, g.User}] = &g
@@ -48,7 +48,7 @@ func New(s Stats) *Forecast {
 
 // State returns the statistics. They share no mutable memory with the forecast.
 func (f *Forecast) State() Stats {
-	s := Stats{Boots: slices.Clone(f.boots), Runs: slices.Clone(f.runs), Delistings: slices.Clone(f.delistings)}
+	s := Stats{Boots: slices.Clone(f.boots), Calls: slices.Clone(f.calls), Runs: slices.Clone(f.runs), Delistings: slices.Clone(f.delistings)}
 	for _, g := range f.gaps {
 		s.Gaps = append(s.Gaps, *g)
 	}

@@ -11,6 +11,7 @@ import (
 // Stats are the observed durations, sorted by key. The store restores those that follow from its records.
 type Stats struct {
 	Boots []Stat    `json:"boots,omitempty"` // from creation to ready, by cloud and type
+	Calls []Stat    `json:"calls,omitempty"` // from the request for an instance to its creation, by cloud
 	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape and user
 	Runs  []RunStat `json:"runs,omitempty"`  // run times, by key
 
