@@ -324,11 +324,12 @@ func (d *daemon) started(a *attempt) {
 	d.tellLocked(a)
 }
 
-// hasRun reports whether the attempt's command is running, or has run.
+// hasRun reports whether the attempt's command has run or may run. A supervisor may die before it says so, after it has
+// recorded how the command ended.
 func (d *daemon) hasRun(a *attempt) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return a.running
+	return a.running || a.exit == nil || a.exit.Cause == ""
 }
 
 // end records how the attempt ended, and reports it to the controller.

@@ -73,18 +73,22 @@ func (b bulk) getOutputs(r wire.Request) error {
 
 // outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it.
 func (f folder) outputs() (root *os.Root, patterns []string, err error) {
-	h, err := f.history()
-	if err != nil {
+	root, err = os.OpenRoot(f.work())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	if h.attempt == nil {
-		return nil, nil, errors.New("its journal does not list its outputs")
+	// A journal that is read only now shows that the attempt's whole folder has not been removed meanwhile.
+	h, err := f.history()
+	if err == nil && h.attempt == nil {
+		err = errors.New("its journal does not list its outputs")
 	}
-	root, err = os.OpenRoot(f.work())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, h.attempt.Outputs, nil
+	if err != nil {
+		if root != nil {
+			root.Close()
+		}
+		return nil, nil, err
 	}
-	return root, h.attempt.Outputs, err
+	return root, h.attempt.Outputs, nil
 }
 
 // sendOutputs returns an error only if the channel breaks.
