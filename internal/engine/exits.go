@@ -181,7 +181,10 @@ func (e *Engine) collected(b Collected) {
 		return
 	}
 	a.Effect = 0
-	lost := b.Err != nil && (b.Err.Kind == drover.KindInvalid || b.Err.Kind == drover.KindNotFound && a.Fails+1 >= missingTries)
+	if a.Missed++; b.Err == nil || b.Err.Kind != drover.KindNotFound {
+		a.Missed = 0
+	}
+	lost := b.Err != nil && b.Err.Kind == drover.KindInvalid || a.Missed >= missingTries
 	switch {
 	case b.Err == nil, lost && a.Exit.Cause != "": // the cause of its end matters more
 		e.judge(a)
@@ -203,7 +206,7 @@ func (e *Engine) collected(b Collected) {
 // output: neither a full disk nor a job that has removed its own records may keep an instance forever.
 const (
 	abandonedTries = 3
-	missingTries   = 8 // two minutes
+	missingTries   = 8 // in a row: two minutes
 )
 
 // abandoned returns why an attempt's result is no longer wanted; nil if it is.

@@ -241,7 +241,7 @@ func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRo
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
 	a := row.Attempt
-	a.Effect, a.Fails, a.Retry = 0, 0, 0 // observed
+	a.Effect, a.Fails, a.Missed, a.Retry = 0, 0, 0, 0 // observed
 	kept, err := whileIn(a.State.Live(), a)
 	if err != nil {
 		return err

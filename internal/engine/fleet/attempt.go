@@ -22,6 +22,7 @@ type Attempt struct {
 	// Observed.
 	Effect int64       `json:"effect,omitempty"` // start or collect in flight
 	Fails  int         `json:"fails,omitempty"`  // of that effect, in a row
+	Missed int         `json:"missed,omitempty"` // how often, in a row, its instance did not have its output
 	Retry  drover.Time `json:"retry,omitempty"`  // when it may be retried
 }
 
