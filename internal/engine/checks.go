@@ -77,6 +77,10 @@ func (e *Engine) announceReady(in *fleet.Member) {
 	if !e.inGroup(in) { // their nodes have to join first
 		e.countTemplate(in, true)
 	}
+	e.fireReady(in)
+}
+
+func (e *Engine) fireReady(in *fleet.Member) {
 	e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
 }
 

@@ -54,7 +54,9 @@ func (e *Engine) recover(in *fleet.Member) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if in.BrokenHookFired && in.State.Ready() && !e.leaving(in) { // whoever heeded it must hear that it is over
 		in.BrokenHookFired = false
-		e.announceReady(in)
+		if !in.ReadyHookPending {
+			e.fireReady(in)
+		}
 	}
 	e.needsPlacing, e.needsPlan = true, true
 	e.fleet.Revise(in)

@@ -90,7 +90,7 @@ func (e *Engine) restPrice(in *fleet.Member) drover.Money {
 func (e *Engine) noteRestarted(in *fleet.Member) {
 	in.Waking = false
 	if in.Ready != 0 {
-		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
+		e.fireReady(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready %v after it was started", in.Name, e.s.Now.Sub(in.Woken).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 }
