@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"drover"
@@ -66,8 +65,8 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 	return now
 }
 
-// whyUnfilled returns why the pool differs from its size, or none of its instances passes its health check; nil
-// otherwise.
+// whyUnfilled returns why the pool differs from its size or, if a network failure is assumed, why its instances do not
+// pass their health checks; nil otherwise.
 func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	switch {
 	case e.s.Closing:
@@ -80,11 +79,9 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 		return &last
 	case p.Reason.Cause != "":
 		return new(p.Reason)
-	case p.spec.CheckWithin == 0:
-		return nil
 	}
-	for _, c := range e.clouds {
-		if c.Checks.Since != 0 && slices.Contains(p.spec.Clouds, c.Name) {
+	for _, in := range e.pools.members[p.Name] {
+		if c := e.cloud(in.Cloud); c != nil && c.Checks.Since != 0 && in.State.Ready() && !e.passesCheck(in) && !e.leaving(in) {
 			return new(e.whyUnchecked(c))
 		}
 	}
