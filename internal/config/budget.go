@@ -106,14 +106,19 @@ func (b Budget) check(f *faults, n *node) {
 		f.add(n.find("label"), fmt.Sprintf("%s is not in the form NAME=VALUE", quote(b.Label)), "write label: project=x")
 	}
 	none := b.Amounts == (Amounts{}) && b.Soft == (Amounts{})
-	for _, path := range [][]string{{"hourly"}, {"daily"}, {"monthly"}, {"soft", "hourly"}, {"soft", "daily"}, {"soft", "monthly"}} {
-		v, key := n.find(path...), path[len(path)-1]
-		if v.shape != scalar {
-			continue // left out
+	for _, amounts := range []*node{n, n.get("soft")} {
+		if amounts == nil {
+			continue
 		}
-		none = false // if it is invalid, that is reported at its place
-		if amount, err := drover.ParseMoney(v.text); err == nil && amount == 0 {
-			f.add(v, key+" is 0, but must be more than 0", "leave it out for no limit")
+		for _, key := range []string{"hourly", "daily", "monthly"} {
+			v := amounts.get(key)
+			if v == nil || v.shape == absent {
+				continue
+			}
+			none = false // if it is invalid, that is reported at its place
+			if amount, err := drover.ParseMoney(v.text); err == nil && amount == 0 {
+				f.add(v, key+" is 0, but must be more than 0", "leave it out for no limit")
+			}
 		}
 	}
 	if none {
