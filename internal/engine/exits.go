@@ -186,7 +186,7 @@ func (e *Engine) collected(b Collected) {
 	}
 	lost := b.Err != nil && b.Err.Kind == drover.KindInvalid || a.Missed >= missingTries
 	switch {
-	case b.Err == nil, lost && a.Exit.Cause != "": // the cause of its end matters more
+	case b.Err == nil, lost && (a.Exit.Code != 0 || a.Exit.Cause != ""): // how it ended matters more
 		e.judge(a)
 	case lost:
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))

@@ -69,13 +69,7 @@ func preempted(j *Job, a *Attempt) bool {
 	if a.Stop == nil || !requeues(*a.Stop) || j.Cancel != nil {
 		return false
 	}
-	switch a.State {
-	case drover.AttemptCancelled, drover.AttemptLost, drover.AttemptInterrupted:
-		return true
-	case drover.AttemptFailed: // its output could not be stored, which matters only for a success
-		return a.Exit != nil && a.Exit.Code != 0
-	}
-	return false
+	return a.State == drover.AttemptCancelled || a.State == drover.AttemptLost || a.State == drover.AttemptInterrupted
 }
 
 // requeuePreempted requeues an element as if the attempt had not happened.
