@@ -25,7 +25,7 @@ type Budget struct {
 	OnExceeded Exceeded `yaml:"on_exceeded" doc:"when changed prices push spending over a budget: finish running jobs, or stop and requeue them"`
 }
 
-// Amounts are dollars in windows of time; 0 is no limit, which is written by leaving the key out.
+// Amounts are dollars in windows of time; 0 is no limit. A file leaves the key out instead.
 type Amounts struct {
 	Hourly  drover.Money `yaml:"hourly" doc:"USD per hour"`
 	Daily   drover.Money `yaml:"daily" doc:"USD per day (UTC)"`

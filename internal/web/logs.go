@@ -188,8 +188,8 @@ func (h *Handler) followLog(w http.ResponseWriter, r *request) error {
 }
 
 // sendLog sends a log in pieces until it ends or nobody reads. The first replaces what the page shows, each further one
-// the last line if that had not ended. It sends the job's progress with the first
-// piece, with the first output and at the end.
+// the last line if that had not ended. It sends the job's progress with the first piece, with the first output and at
+// the end.
 func sendLog(ctx context.Context, w http.ResponseWriter, log io.Reader, progress func() (final bool, err error)) error {
 	pieces := make(chan []byte)
 	go readPieces(ctx, log, pieces)
