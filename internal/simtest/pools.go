@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
@@ -56,9 +57,16 @@ func (c *controller) stateOf(name string) drover.InstanceState {
 	return in.State
 }
 
-// counted returns how many instances count in a pool, by place and in total, and how many are held or in use.
-func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
-	places = map[pool.Place]int{}
+// members are the instances that count in a pool.
+type members struct {
+	places    map[pool.Place]int // how many are in each place
+	stay      map[pool.Place]int // and will not be replaced
+	all, held int                // held: or in use
+}
+
+// counted counts a pool's instances.
+func (w *World) counted(s *pool.Spec) members {
+	m := members{places: map[pool.Place]int{}, stay: map[pool.Place]int{}}
 	for _, in := range w.Disk.instances {
 		if in.Pool != s.Name || !w.counts(in, s) || in.State == drover.InstanceStopped && !in.Waking {
 			continue
@@ -67,12 +75,24 @@ func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int)
 		if in.Lent && in.Idle != drover.IdleHold && busy { // jobs started it and are using it
 			continue
 		}
-		places[placeOf(in)]++
-		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Reservations) > 0 || w.Disk.used(in.ID) {
-			held++
+		m.places[placeOf(in)]++
+		outdated := in.Template != "" && in.Template != s.Template || s.MaxAge > 0 && cmp.Or(in.Created, in.Asked).Add(s.MaxAge) <= w.controller.now()
+		if in.Idle == drover.IdleHold || !outdated {
+			m.stay[placeOf(in)]++
+		}
+		if m.all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Reservations) > 0 || w.Disk.used(in.ID) {
+			m.held++
 		}
 	}
-	return places, all, held
+	return m
+}
+
+// emptier reports whether a place has fewer instances than another: of those that stay or, while replacements fail, of
+// all.
+func (w *World) emptier(m members, s *pool.Spec, a, b pool.Place) bool {
+	fewer := m.places[a] < m.places[b]
+	failing := slices.ContainsFunc(w.controller.loop.Engine.State().PoolStates, func(p engine.PoolState) bool { return p.Name == s.Name && p.Failed > 0 })
+	return (m.stay[a] < m.stay[b] || m.stay[a] == m.stay[b] && fewer) && (fewer || !failing)
 }
 
 func placeOf(in engine.Instance) pool.Place { return pool.Place{Cloud: in.Cloud, Zone: in.Zone} }
@@ -101,14 +121,14 @@ func (w *World) mayJoinPool(in engine.Instance) {
 		w.fail("instance %s is to be created for pool %s, which is not configured", in.Name, in.Pool)
 		return
 	}
-	places, all, held := w.counted(s)
+	m := w.counted(s)
 	most := w.poolCount(s) + max(1, s.MaxSurge)
 	most += max(0, s.Stopped-w.stoppedOf(s))
 	if s.Kind == drover.PoolSpare {
-		most += held
+		most += m.held
 	}
-	if all >= most {
-		w.fail("instance %s is to be created for pool %s, which has %d and may have %d", in.Name, in.Pool, all, most)
+	if m.all >= most {
+		w.fail("instance %s is to be created for pool %s, which has %d and may have %d", in.Name, in.Pool, m.all, most)
 	}
 	if !s.Allows(placeOf(in)) {
 		w.fail("instance %s is to be created in %v, which is none of pool %s", in.Name, placeOf(in), in.Pool)
@@ -118,8 +138,8 @@ func (w *World) mayJoinPool(in engine.Instance) {
 	}
 	if s.Spread == drover.SpreadBalanced && len(w.Disk.blocks) == 0 && !w.constrained() {
 		for _, o := range w.poolPlaces(s) {
-			if places[o] < places[placeOf(in)] {
-				w.fail("instance %s of pool %s is to be created in %v, with %v", in.Name, in.Pool, placeOf(in), places)
+			if w.emptier(m, s, o, placeOf(in)) {
+				w.fail("instance %s of pool %s is to be created in %v, with %v, of which %v stay", in.Name, in.Pool, placeOf(in), m.places, m.stay)
 			}
 		}
 	}
@@ -192,7 +212,7 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	if why.Code != drover.ReasonPool || s == nil || s.Spread != drover.SpreadBalanced || !s.Allows(placeOf(in)) || in.Template != s.Template || in.Ready == 0 {
 		return
 	}
-	places, _, _ := w.counted(s)
+	places := w.counted(s).places
 	for _, o := range w.Disk.instances {
 		stopped := o.State == drover.InstanceStopped && !o.Waking
 		if o.Pool == in.Pool && o.Idle != drover.IdleHold && !stopped && w.counts(o, s) && s.Kind != drover.PoolSpare && places[placeOf(o)] > places[placeOf(in)] {

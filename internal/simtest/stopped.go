@@ -172,9 +172,8 @@ func (w *World) mayRentAnew(in engine.Instance) {
 		return
 	}
 	if s := w.controller.poolSpec(in.Pool); s != nil {
-		_, all, _ := w.counted(s)
 		others := w.controller.startables(func(o engine.Instance, _ *pool.Spec) bool { return o.Pool == in.Pool })
-		if len(others) > 0 && s.Kind != drover.PoolSpare && all < w.poolCount(s) {
+		if len(others) > 0 && s.Kind != drover.PoolSpare && w.counted(s).all < w.poolCount(s) {
 			w.fail("instance %s is to be rented for pool %s, and %s could be started", in.Name, in.Pool, others[0].Name)
 		}
 		return
@@ -236,8 +235,8 @@ func (w *World) boots(s *pool.Spec) (n int) {
 // stopLater returns how many of a pool's surplus instances may be stopped once they are ready or have no jobs left, up
 // to the number that it should still keep stopped.
 func (w *World) stopLater(s *pool.Spec) int {
-	_, all, inUse := w.counted(s)
-	return max(0, min(inUse+w.boots(s), all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
+	m := w.counted(s)
+	return max(0, min(m.held+w.boots(s), m.all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
 }
 
 // keepsStopped configures some of the pools to keep stopped instances.
