@@ -83,9 +83,11 @@ func (w *World) asWished() {
 	}
 	for id, r := range w.running {
 		in := w.record(r.vm)
-		// An attempt that survives SIGKILL goes on while its instance is held or lets its attempts finish.
-		kept := in != nil && (in.Idle == drover.IdleHold || in.Unhealthy != nil)
-		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !(r.undead && kept) {
+		// An attempt that survives SIGKILL goes on while its instance is held or lets its attempts finish; so does any
+		// attempt on a held instance with a wrong host key, which is not dialled any more.
+		held := in != nil && in.Idle == drover.IdleHold
+		kept := held && (r.undead || in.Broken) || r.undead && in != nil && in.Unhealthy != nil
+		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !kept {
 			w.fail("job %v runs although its priority is 0", id)
 		}
 	}
