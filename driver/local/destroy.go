@@ -138,11 +138,13 @@ func powerOff(ctx context.Context, path string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(0, time.Until(deadline)))
 	}
-	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
-	if errors.Is(err, unix.EINTR) {
-		return nil
+	for until := time.Now().Add(limit); ; {
+		left := max(0, time.Until(until))
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
 	}
-	return err
 }
 
 // remove ends every process of an instance and removes its folder. The fleet's lock is held.
