@@ -131,7 +131,17 @@ func (c *contained) start(ctx context.Context) error {
 	if first.Exit != nil {
 		return &failure{first.Exit.Code, errors.New(first.Exit.Text)}
 	}
-	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", c.whyNot(ctx))}
+	return startFailure(c.whyNot(ctx))
+}
+
+// startFailure is the failure of a container that did not start: a fault in the runtime or the instance, unless this
+// program, built with cgo, lacks its C library in the image. That it lacks in the same image everywhere.
+func startFailure(why error) error {
+	said := strings.ToLower(why.Error())
+	if strings.Contains(said, initPath) && (strings.Contains(said, "no such file or directory") || strings.Contains(said, "not found")) {
+		return &failure{noStartCode, fmt.Errorf("the image lacks the C library that this build of Drover needs there (build it with make build, or with CGO_ENABLED=0): %w", why)}
+	}
+	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", why)}
 }
 
 // firstReport returns the first process's first report; the zero report if none comes before the container or ctx ends.
