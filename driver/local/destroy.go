@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -154,7 +156,29 @@ func (c *cloud) remove(ctx context.Context, path string) error {
 		return err
 	}
 	c.reap()
-	return os.RemoveAll(path)
+	return removeAll(ctx, path)
+}
+
+// removeAll removes a folder, even if a job made folders in it read-only, or a rootless container left files of its
+// other users in it: only in podman's user namespace are those users ours.
+func removeAll(ctx context.Context, path string) error {
+	err := os.RemoveAll(path)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			os.Chmod(name, 0o700) // of another user's, it fails
+		}
+		return nil
+	})
+	if err = os.RemoveAll(path); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if exec.CommandContext(ctx, "podman", "unshare", "rm", "-rf", "--", path).Run() == nil {
+		return nil
+	}
+	return err
 }
 
 // reap collects the exit status of the outer processes that we started and that have ended, so that they do not stay as
