@@ -231,6 +231,10 @@ func environment(path string, me *user.User) []string {
 	if cache, err := os.UserCacheDir(); err == nil {
 		env = append(env, "XDG_CACHE_HOME="+cache)
 	}
+	// Without it, rootless podman uses TMPDIR, and with a path of that length needs 20 seconds to notice a container's end.
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		env = append(env, "XDG_RUNTIME_DIR="+dir)
+	}
 	return env
 }
 

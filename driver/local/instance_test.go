@@ -117,6 +117,7 @@ func TestDeath(t *testing.T) {
 }
 
 func TestSession(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1")
 	w := newWorld(t, "")
 	in := w.create("one")
 	client := w.login(in)
@@ -132,6 +133,11 @@ func TestSession(t *testing.T) {
 	t.Run("a command starts in the instance's home", func(t *testing.T) {
 		if got, want := run(t, client, "pwd; echo $HOME"), home+"\n"+home; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("a command has the user's runtime folder, as after a login", func(t *testing.T) {
+		if got := run(t, client, `printf %s "$XDG_RUNTIME_DIR"`); got != "/run/user/1" {
+			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("the client gets the exit code", func(t *testing.T) {
