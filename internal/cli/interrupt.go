@@ -48,7 +48,11 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 // cancel ends the run: every job that is not final is cancelled.
 func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	s.interrupted = true
-	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; send a second signal to exit immediately", signalName(sig))
+	doing := "cancelling the remaining jobs and destroying the instances"
+	if s.closing {
+		doing = "destroying the instances" // every job is final
+	}
+	s.ui.say("%s: %s; send a second signal to exit immediately", signalName(sig), doing)
 	why := "cancelled: drover run received " + signalName(sig)
 	if sig == syscall.SIGPIPE {
 		why = "cancelled: the reader of drover run's output has exited"

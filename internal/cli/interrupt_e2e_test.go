@@ -107,6 +107,19 @@ func TestDetaching(t *testing.T) {
 	})
 }
 
+func TestInterruptOfKeptInstances(t *testing.T) {
+	p := newPlace(t)
+	r := p.start("run", "--keep", "1h", "--", "sh", "-c", "exit 7")
+	eventually(t, 20*time.Second, "the instance is kept", func() bool { return strings.Contains(r.err.String(), "Ctrl-C destroys them now") })
+	r.signal(os.Interrupt)
+	if code := r.wait(time.Minute); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if said := r.err.String(); !strings.Contains(said, "SIGINT: destroying the instances;") {
+		t.Errorf("got %s", said)
+	}
+}
+
 // onTerminal starts the binary on its own terminal, and returns a function that closes it.
 func (p *place) onTerminal(args ...string) (cmd *exec.Cmd, hangUp func()) {
 	p.t.Helper()
