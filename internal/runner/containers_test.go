@@ -189,7 +189,7 @@ func (h *host) suite(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 		c.start(start{ID: attempt(3, 1), Image: plain, Grace: time.Second})
-		if e := c.exited(attempt(3, 1)); e.Cause != drover.CauseImage || !strings.Contains(e.Text, "no command") {
+		if e := c.exited(attempt(3, 1)); e.Cause != drover.CauseImage || !strings.Contains(e.Text, "has a command") {
 			t.Errorf("got %+v", e)
 		}
 	})
