@@ -78,7 +78,7 @@ var (
 	guessPrior = runtimes.Dist{Sigma: runtimes.Octave}
 )
 
-// How many observations weigh as much as what is known without them. The first estimates show how good the others are;
+// How many observations weigh as much as what is known without them. A few estimates show how good the others are;
 // if as many of them were needed as of run times, a dense stream of jobs with exact estimates would cost 0.04 % more.
 const (
 	trustRuns      = 3
