@@ -190,8 +190,19 @@ func (f *fixture) until(c *Controller, what string, is func(*engine.Engine) bool
 	f.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		var yes bool
-		if err := c.Query(f.t.Context(), func(e *engine.Engine) { yes = is(e) }); err != nil {
+		err := c.Query(f.t.Context(), func(e *engine.Engine) {
+			done := make(chan struct{})
+			go func() { // a Fatal in it ends this goroutine, not the controller's loop
+				defer close(done)
+				yes = is(e)
+			}()
+			<-done
+		})
+		if err != nil {
 			f.t.Fatal(err)
+		}
+		if f.t.Failed() {
+			f.t.FailNow()
 		}
 		if yes {
 			return
