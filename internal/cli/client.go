@@ -81,17 +81,10 @@ func (a *app) givenToken() (drover.Secret, error) {
 func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 	c, folder, err := a.daemon()
 	if err != nil {
-		where, unknown := config.Locate(a.config)
-		if unknown != nil {
+		var ran bool
+		if c, folder, ran = a.formerDaemon(); !ran {
 			return at, err
 		}
-		if folder, unknown = daemon.NewFolder(where); unknown != nil {
-			return at, err
-		}
-		if _, never := folder.Token(); never != nil {
-			return at, err
-		}
-		c = where
 		fmt.Fprintf(a.err, "%s is invalid; a running controller keeps the earlier version; drover config check shows the errors\n", a.config)
 	}
 	if token.Reveal() == "" {
@@ -114,6 +107,19 @@ func (a *app) daemon() (*config.Config, daemon.Folder, error) {
 	}
 	folder, err := daemon.NewFolder(c)
 	return c, folder, err
+}
+
+// formerDaemon returns where the controller of an invalid configuration is, and its folder, and whether it has ever run
+// there.
+func (a *app) formerDaemon() (c *config.Config, folder daemon.Folder, ran bool) {
+	c, err := config.Locate(a.config)
+	if err == nil {
+		folder, err = daemon.NewFolder(c)
+	}
+	if err == nil {
+		_, err = folder.Token()
+	}
+	return c, folder, err == nil
 }
 
 // noLocal returns why the controller on this host cannot be reached.

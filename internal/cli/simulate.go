@@ -172,9 +172,9 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if f.pools < 0 {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--for is %v, but must not be negative", f.pools)
 	}
-	for flag, path := range map[string]string{"chart": f.chart, "csv": f.csv} {
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return m, nil, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
+	for _, file := range []struct{ flag, path string }{{"chart", f.chart}, {"csv", f.csv}} {
+		if _, err := os.Stat(filepath.Dir(file.path)); err != nil {
+			return m, nil, drover.Errorf(drover.KindInvalid, "--%s: %v", file.flag, err)
 		}
 	}
 	if f.boot < 0 || f.boot > 24*time.Hour {

@@ -110,18 +110,13 @@ func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb
 
 // Offers lists offerings and whether they are rented now.
 func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover.Offer, error) {
-	var states []engine.OfferState
-	known := true
-	if err := c.Query(ctx, func(e *engine.Engine) {
-		states = e.Offers()
-		if f.Cloud != "" {
-			_, known = e.ExplainCloud(f.Cloud)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	if !known {
+	known := func(s engine.CloudSettings) bool { return s.Name == f.Cloud }
+	if f.Cloud != "" && !slices.ContainsFunc(c.current().Settings.Clouds, known) {
 		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %.80q", f.Cloud)
+	}
+	var states []engine.OfferState
+	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
+		return nil, err
 	}
 	return Chosen(states, c.leftOut(), f), nil
 }

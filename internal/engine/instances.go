@@ -72,7 +72,7 @@ func (e *Engine) created(b Created) {
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
-	if in.Fails == 0 && in.Asked >= e.s.Looking { // otherwise the time includes pauses between tries
+	if in.Fails == 0 && in.Asked >= e.s.Looking { // otherwise the time includes pauses, of the tries or of the controller
 		e.forecast.Accepted(in.Cloud, e.s.Now.Sub(in.Asked), e.s.Now)
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0

@@ -78,8 +78,8 @@ var (
 	guessPrior = runtimes.Dist{Sigma: runtimes.Octave}
 )
 
-// How many observations weigh as much as what is known without them. A few estimates show how good the others are;
-// if as many of them were needed as of run times, a dense stream of jobs with exact estimates would cost 0.04 % more.
+// How many observations weigh as much as the prior. A few estimates show how good a user's others are: if they needed as
+// many as run times do, a dense stream of jobs with exact estimates would cost 0.04 % more.
 const (
 	trustRuns      = 3
 	trustEstimates = 1
