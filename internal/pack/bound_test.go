@@ -71,10 +71,13 @@ func restricted(p drover.Problem) drover.Problem {
 	return p
 }
 
-// covered reports whether one of the kinds by which jobs are valued covers the offering. An offering that no job may
-// use needs no cover.
+// covered reports whether one of the kinds by which jobs are valued covers what an instance of the offering can get. An
+// offering that no job may use needs no cover.
 func (m *model) covered(pr *prices, o drover.Offering) bool {
 	has, rules := m.capacity(&o), uint64(0)
+	for d := range has {
+		has[d] = min(has[d], m.all[d])
+	}
 	for r := range m.rules {
 		if m.rules[r].allows(&o) {
 			rules |= 1 << r

@@ -51,42 +51,51 @@ func compareKinds(a, b *kind) int {
 }
 
 // suitable lists the offerings as kinds that some job may use and of which one more may be added. A demand may be
-// empty. A single job goes to the first of them by price, so only that one is returned.
+// empty. Left out are kinds that come after one that holds all jobs that an instance can get, under the same limits; a
+// single job goes to the first, whatever the limits.
 func (m *model) suitable() (all []kind) {
 	led, single, class := m.newLedger(), m.total() == 1, m.firstClass()
 	rows := map[string][]int{}
-	if !single {
-		all = make([]kind, 0, len(m.p.Offerings))
-	}
+	var enough []kind
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
 		rank := m.rank(o, class)
-		if single && len(all) > 0 && rank > all[0].rank {
+		if single && len(enough) > 0 && rank > enough[0].rank {
 			continue
 		}
 		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price), rank: rank}
-		if !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
-			continue
-		}
-		k.limits = rows[o.Cloud]
-		if k.limits == nil || len(m.p.Limits) > 0 {
-			k.limits = m.rowsOf(o)
-			rows[o.Cloud] = k.limits
-		}
 		for r := range m.rules[:min(len(m.rules), maxRules)] {
 			if m.rules[r].allows(o) {
 				k.rules |= 1 << r
 			}
 		}
-		switch {
-		case m.room(led, &k, 1) == 0:
-		case !single || len(all) == 0:
-			all = append(all, k)
-		case compareKinds(&k, &all[0]) < 0:
-			all[0] = k
+		if !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && m.accepts(&k, &it) }) {
+			continue
 		}
+		if k.limits = rows[o.Cloud]; k.limits == nil {
+			k.limits = m.rowsOf(o)
+			if len(m.p.Limits) == 0 {
+				rows[o.Cloud] = k.limits
+			}
+		}
+		before := func(a, b *kind) bool { return compareKinds(a, b) <= 0 && (single || slices.Equal(a.limits, b.limits)) }
+		if m.room(led, &k, 1) == 0 || slices.ContainsFunc(enough, func(e kind) bool { return before(&e, &k) }) {
+			continue
+		}
+		if m.holdsAll(&k) {
+			after := func(other kind) bool { return before(&k, &other) }
+			enough, all = append(slices.DeleteFunc(enough, after), k), slices.DeleteFunc(all, after)
+		}
+		all = append(all, k)
 	}
 	return all
+}
+
+// holdsAll reports whether an instance of the kind holds whatever jobs an instance can get, and kinds that come after
+// it cost no less for any of them.
+func (m *model) holdsAll(k *kind) bool {
+	return (!m.bootsDiffer() || len(m.classes) == 1 || m.total() == 1) && k.has.fits(m.all) &&
+		!slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && !m.allowed(k, it.rule) })
 }
 
 // firstClass returns the class of the only job, or 0.
@@ -100,7 +109,7 @@ func (m *model) firstClass() int {
 // dominators counts the added kinds that dominate k, up to most.
 func (m *model) dominators(k *kind, most int) (n int) {
 	for x := range m.kinds {
-		if m.kinds[x].dominates(k, m.used) && !m.kinds[x].dearer(k) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
+		if m.dominates(&m.kinds[x], k) && !m.kinds[x].dearer(k) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
 			if n++; n == most {
 				break
 			}
@@ -109,12 +118,26 @@ func (m *model) dominators(k *kind, most int) (n int) {
 	return n
 }
 
-// findUsed finds the dimensions that any job needs: in the others no instance is better than another.
+// findUsed finds the dimensions that any job needs, in which alone one instance may be better than another, and the
+// most that an instance can be of use for.
 func (m *model) findUsed() {
-	m.used[jobs] = m.p.UseOnce || m.p.JobsEach > 0
+	each := m.each()
+	m.used[jobs] = each < anyNumber
+	var sum, most vec
 	for _, it := range m.items {
-		for d, n := range it.need[:jobs] {
-			m.used[d] = m.used[d] || n > 0
+		for d, n := range it.need {
+			m.used[d] = m.used[d] || d != jobs && n > 0
+			most[d] = max(most[d], n)
+			sum[d] = int64(min(1<<62, float64(sum[d])+float64(float64(n)*float64(it.count)))) // n times count may be too much for an int64
+		}
+	}
+	m.all = sum
+	if slices.ContainsFunc(m.rows, func(r row) bool { return r.cpu }) {
+		return // so that instances with fewer vCPUs, which count less, are not left out
+	}
+	for d := range m.all {
+		if most[d] < sum[d]/each {
+			m.all[d] = most[d] * each
 		}
 	}
 }
@@ -165,13 +188,14 @@ func (k *kind) dearer(other *kind) bool {
 	return false
 }
 
-// dominates reports whether k, which is not dearer, is as good as other in every way.
-func (k *kind) dominates(other *kind, used [dims]bool) bool {
+// dominates reports whether k, which is not dearer, is as good as other in every way. Room for more jobs than an
+// instance can get is of no use.
+func (m *model) dominates(k, other *kind) bool {
 	if other.rules&^k.rules != 0 {
 		return false
 	}
-	for d := range used {
-		if used[d] && k.has[d] < other.has[d] {
+	for d, used := range m.used {
+		if used && k.has[d] < min(other.has[d], m.all[d]) {
 			return false
 		}
 	}

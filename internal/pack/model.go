@@ -101,6 +101,7 @@ type model struct {
 	kinds   []kind          // sorted by rank, then by price, then largest first, then as offered
 	rows    []row           // of the ledger
 	used    [dims]bool      // dimensions that any job needs
+	all     vec             // the most of each dimension that is of use on an instance
 	least   vec             // the least that any job needs of each dimension
 	weights []float64       // of the items' values, see learn
 }
@@ -110,8 +111,8 @@ func newModel(p drover.Problem, rivals int) *model {
 	m := &model{p: p}
 	m.sortTimes()
 	m.addItems()
-	m.findUsed()
 	m.addRows()
+	m.findUsed()
 	m.addKinds(rivals)
 	m.findFilled()
 	m.weights = slices.Repeat([]float64{1}, len(m.items))
@@ -193,20 +194,28 @@ func needOf(r drover.Resources) vec {
 // capacity returns the room of an instance of the offering; a disk that is a volume holds whatever the rest can.
 func (m *model) capacity(o *drover.Offering) vec {
 	r := o.Type.Resources
-	v := vec{int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), int64(cmp.Or(m.p.JobsEach, 1<<30))}
+	v := vec{int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), m.each()}
 	if r.Disk == 0 {
 		v[disk] = int64(drover.TiB)
-	}
-	if m.p.UseOnce {
-		v[jobs] = 1
 	}
 	return v
 }
 
+// anyNumber is how many jobs an instance may have if there is no limit.
+const anyNumber = 1 << 30
+
+// each returns how many jobs an instance may have at once.
+func (m *model) each() int64 {
+	if m.p.UseOnce {
+		return 1
+	}
+	return int64(cmp.Or(m.p.JobsEach, anyNumber))
+}
+
 // allows reports whether the offering satisfies the rule, disregarding room.
 func (r *rule) allows(o *drover.Offering) bool {
-	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) &&
-		drover.Demand{Dearest: r.dearest, VCPU: r.vcpu}.Affords(*o)
+	return r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) && r.placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) &&
+		(r.dearest == 0 && r.vcpu == 0 || drover.Demand{Dearest: r.dearest, VCPU: r.vcpu}.Affords(*o))
 }
 
 // accepts reports whether a job of the item may run on an empty instance of the kind.

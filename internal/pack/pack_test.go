@@ -69,6 +69,10 @@ func TestSolve(t *testing.T) {
 		p.Clouds[0].Disk = disk
 		return p
 	}
+	limited := func(name string, instances int, p drover.Problem) drover.Problem {
+		p.Limits = []drover.Limit{{Cloud: "c", Type: name, Instances: &instances}}
+		return p
+	}
 	gang := func(of int, d drover.Demand) drover.Demand {
 		d.Together = of
 		return d
@@ -99,6 +103,8 @@ func TestSolve(t *testing.T) {
 		{"memory counts as well as vCPUs", problem([]drover.Offering{small, fat}, 9, demand(1000, 8*drover.GiB, 2)), "fat:[0×2]"},
 		{"the room is never exceeded", problem([]drover.Offering{small}, 2, demand(1000, drover.GiB, 9)), "small:[0×2] small:[0×2] unmet 0×5 limit"},
 		{"an empty demand does not choose for others", problem([]drover.Offering{spot, small}, 9, demand(1000, drover.GiB, 0), never), "small:[1×1]"},
+		{"very many jobs that no offering can hold do not matter to others", problem([]drover.Offering{small, fat}, 9, demand(1000, 100*drover.TiB, 1e6), demand(1000, 8*drover.GiB, 1), demand(1000, drover.GiB, 1)), "fat:[1×1 2×1] unmet 0×1000000 blocked"},
+		{"if a type that holds all jobs is full, a dearer one is taken", limited("small", 1, problem([]drover.Offering{small, fat}, 9, demand(1500, drover.GiB, 2))), "small:[0×1] fat:[0×1]"},
 		{"a demand that no offering can hold is unmet", problem([]drover.Offering{small}, 2, demand(4000, drover.GiB, 1)), "unmet 0×1 blocked"},
 	}
 	for _, test := range tests {
