@@ -42,6 +42,19 @@ func (m *model) newAscent(pr *prices, last []float64) *ascent {
 	return a
 }
 
+// splitForOne makes the splits that maximize the worth of the only job class: the dimension of which it takes most has
+// the whole cost.
+func (a *ascent) splitForOne() {
+	g, n := &a.pr.jobClasses[0], a.n
+	for y, x := range g.kinds {
+		best := a.best[x*n : x*n+n]
+		clear(best)
+		shares := g.shares[y*n : y*n+n]
+		best[slices.Index(shares, slices.Max(shares))] = 1
+	}
+	a.size += len(g.kinds)
+}
+
 func (a *ascent) ascend(e effort, steps *int) {
 	const stales, flowStep = 10, 0.1
 	most, step, stale := -1.0, 1.0, 0

@@ -34,7 +34,7 @@ type effort struct {
 
 // price finds prices for the items with jobs left. The search starts at w, by kind and dimension.
 func (m *model) price(class int, items, left []int, led ledger, w []float64, e effort, steps *int) *prices {
-	pr := &prices{class: class, values: make([]int64, len(m.items)), flows: float64(e.flows)}
+	pr := &prices{class: class, values: make([]int64, len(m.items))}
 	for d, used := range m.used {
 		if used {
 			pr.dims = append(pr.dims, d)
@@ -43,6 +43,11 @@ func (m *model) price(class int, items, left []int, led ledger, w []float64, e e
 	m.findRivals(pr, led)
 	m.classify(pr, items, left)
 	a := m.newAscent(pr, w)
+	if len(pr.jobClasses) == 1 && len(pr.dims) > 0 && e == opening { // for what is left of many, an ascent's flows make better drafts
+		a.splitForOne()
+		e = effort{flows: min(1, e.flows)}
+	}
+	pr.flows = float64(e.flows)
 	a.ascend(e, steps)
 	a.store(m, pr, w)
 	m.value(pr, items, left, steps)
