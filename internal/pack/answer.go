@@ -20,11 +20,12 @@ func (m *model) answer(d *draft) drover.Plan {
 	left := m.supplies()
 	var byPrice []int
 	shared := m.sharesLeft(d.led)
-	few := len(d.bins) <= fewBins && shared == nil
+	bins := merged(d.bins)
+	few := len(bins) <= fewBins && shared == nil
 	if !few {
 		byPrice = m.byPrice()
 	}
-	for _, b := range d.bins {
+	for _, b := range bins {
 		if few {
 			byPrice = m.nearest(b)
 		}
@@ -43,6 +44,18 @@ func (m *model) answer(d *draft) drover.Plan {
 		}
 	}
 	return plan
+}
+
+// merged merges neighbours that differ in number only.
+func merged(bins []bin) (all []bin) {
+	for _, b := range bins {
+		if n := len(all) - 1; n >= 0 && all[n].kind == b.kind && all[n].class == b.class && slices.Equal(all[n].loads, b.loads) {
+			all[n].n += b.n
+		} else {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // supply is an item's jobs without an instance, those of earlier demands first.
