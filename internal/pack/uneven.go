@@ -12,8 +12,8 @@ import (
 // An instance is paid for until the last of its jobs ends. If run times are uncertain, that is later with more jobs, so
 // the same jobs cost more on large instances than on small ones at the same prices. The rest of the solver assumes that
 // an instance runs as long as its longest class of jobs. So a problem is solved several times: with any number of jobs
-// on an instance, and with at most one, two, four and so on, each assumed to last as long as the longest of that many.
-// Of the plans that serve most, the one with the lowest expected cost is returned.
+// on an instance, and with at most one, two, four and so on, as long as that is less, each assumed to last as long as
+// the longest of that many. Of the plans that serve most, the one with the lowest expected cost is returned.
 
 // mostEach is the highest limit of jobs per instance that is tried.
 const mostEach = 64
@@ -27,7 +27,8 @@ func solveUncertain(p drover.Problem) drover.Plan {
 	p.Steps /= 3
 	best := withVolumes(p)
 	best.Cost = r.cost(best)
-	for each, worse := 1, 0; each <= min(mostEach, r.jobs) && worse < 2 && (p.JobsEach == 0 || each < p.JobsEach); each *= 2 {
+	most := min(mostEach+1, mostJobs(best))
+	for each, worse := 1, 0; each < most && worse < 2; each *= 2 {
 		q := p
 		q.JobsEach = each
 		q.Demands = r.longest(each)
@@ -40,6 +41,18 @@ func solveUncertain(p drover.Problem) drover.Plan {
 		}
 	}
 	return best
+}
+
+// mostJobs returns the most jobs that a plan puts on one instance.
+func mostJobs(plan drover.Plan) (most int) {
+	for _, b := range plan.Purchases {
+		n := 0
+		for _, l := range b.Loads {
+			n += l.Count
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // estimator computes the expected cost of plans for a problem.
