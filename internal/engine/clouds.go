@@ -163,6 +163,7 @@ func (e *Engine) noteUnlisted(c *Cloud, id string) {
 	if in := e.fleet.ByProviderID(c.Name, id); in != nil {
 		e.clearEnd(in, c.GoodBefore)
 		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
+		e.fleet.Relist(in)
 	} else {
 		e.fleet.ShowDeparted(c.Name, id, nil)
 	}
@@ -181,6 +182,7 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 	e.clearEnd(in, c.GoodBefore)
 	in.Reshown = in.Reshown || in.Lacked && in.EndTold != 0
 	in.Listed, in.Lacked, in.Missing = true, false, 0
+	e.fleet.Relist(in)
 	e.setAddresses(in, s.Addresses)
 	if !in.Seen {
 		in.Seen = true

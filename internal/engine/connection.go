@@ -188,6 +188,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	}
 	in.Dial = 0
 	in.Unlocated = b.Err.Kind == drover.KindNotFound
+	e.fleet.Relist(in)
 	in.Tried = in.Tried || !in.Unlocated
 	if in.State == drover.InstanceStopping {
 		return

@@ -147,7 +147,7 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 		in.Standby++
 		in.ForGang = true
 		g.Standby++
-		e.fleet.HoldChanged(in)
+		e.fleet.Relist(in)
 	}
 	e.reserveComing(g, r)
 	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.reserved+g.PartlyPlanned >= size {
@@ -171,7 +171,7 @@ func (e *Engine) returnGangRooms() {
 	for _, k := range e.gangRooms {
 		returnSlots(k.g, k.slots)
 		for _, in := range k.slots {
-			e.fleet.HoldChanged(in)
+			e.fleet.Relist(in)
 		}
 	}
 	e.gangRooms = e.gangRooms[:0]

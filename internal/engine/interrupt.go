@@ -60,7 +60,7 @@ func (e *Engine) countComing(r *fleet.Index) {
 	for _, in := range r.Reclaimed {
 		if in.Standby > 0 {
 			in.Standby, in.ForGang = 0, false
-			e.fleet.HoldChanged(in)
+			e.fleet.Relist(in)
 			e.fleet.CheckAt(in, max(e.s.Now, 1))
 		}
 		if e.s.Now >= in.ReclaimedBy() {

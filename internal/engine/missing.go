@@ -16,7 +16,7 @@ const maxDescribing = 20
 // wanted: for another look at them, or to see the last of one being destroyed.
 func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	var lacking, stopped []*fleet.Member
-	for _, in := range e.fleet.All() {
+	for _, in := range e.fleet.Index().Unsettled {
 		switch {
 		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // not created yet
 		case in.Listed:

@@ -85,7 +85,7 @@ func (f *Fleet) checkIndex() error {
 		kept, anew []*Member
 	}{
 		{"ready", r.Ready, fresh.Ready}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Reserved, fresh.Reserved},
-		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Reclaimed, fresh.Reclaimed},
+		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Reclaimed, fresh.Reclaimed}, {"unsettled", r.Unsettled, fresh.Unsettled},
 	} {
 		if !slices.Equal(slices.SortedFunc(slices.Values(list.kept), ByID), slices.SortedFunc(slices.Values(list.anew), ByID)) {
 			return fmt.Errorf("%d instances are listed as %s, but %d should be", len(list.kept), list.name, len(list.anew))

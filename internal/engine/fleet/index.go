@@ -17,6 +17,7 @@ type Index struct {
 	Idle      []*Member
 	Ending    []*Member
 	Reclaimed []*Member // being interrupted, or holding room for attempts on such instances
+	Unsettled []*Member // of which a list can say more than that they exist: not listed or located yet, stopped, or ending
 	Takers    int       // how many take work, now or later
 
 	News  []*Member // those of Ready that have changed since the caller emptied it
@@ -28,7 +29,7 @@ type indexEntry struct {
 	stale                                                      bool
 	anew                                                       bool // its resources, or who may use them, have changed
 	ready, coming, reserved, creating, idle, ending, reclaimed bool
-	takes                                                      bool
+	unsettled, takes                                           bool
 	free                                                       drover.MilliCPU // sort key in Ready
 	seen                                                       int             // how often it was found changed
 }
@@ -36,11 +37,11 @@ type indexEntry struct {
 // Changed schedules a changed instance for the next refresh.
 func (f *Fleet) Changed(in *Member) {
 	in.on.anew = true
-	f.HoldChanged(in)
+	f.Relist(in)
 }
 
-// HoldChanged is Changed for an instance of which only the hold on its room has changed.
-func (f *Fleet) HoldChanged(in *Member) {
+// Relist is Changed for an instance whose resources are as before, and so are those who may use them.
+func (f *Fleet) Relist(in *Member) {
 	if !in.on.stale {
 		in.on.stale = true
 		f.index.stale = append(f.index.stale, in)
@@ -84,6 +85,7 @@ func (r *Index) update(in *Member) {
 	enter(&r.Idle, &on.idle, in, in.State == drover.InstanceIdle)
 	enter(&r.Ending, &on.ending, in, in.State == drover.InstanceStopping)
 	enter(&r.Reclaimed, &on.reclaimed, in, there && (in.Reclaimed != nil || in.Standby > 0))
+	enter(&r.Unsettled, &on.unsettled, in, there && (!in.Listed || in.Unlocated || in.State == drover.InstanceStopping || in.State == drover.InstanceStopped))
 	if takes := there && in.Serving(); takes != on.takes {
 		on.takes = takes
 		r.Takers += map[bool]int{false: -1, true: 1}[takes]
