@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -136,15 +137,17 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 // runRow runs a hook and records that, or that it must run again.
 func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	target := c.hook(h.Pool, h.Fire.Hook)
-	var failure error
+	var failure, ran error // a script that has run does not run again, even if it failed
 	switch {
-	case target == "": // the configuration has changed
 	case isURL(target):
 		failure = c.postHook(ctx, h.HookRow, target)
 	case isAttribute(target):
-		failure = c.runAttribute(ctx, h.HookRow, target)
-	default:
-		c.runScript(ctx, h.HookRow, target)
+		ran, failure = c.runAttribute(ctx, h.HookRow, target)
+	case target != "": // otherwise the configuration has changed
+		ran = c.runScript(ctx, h.HookRow, target)
+	}
+	if target != "" {
+		c.cfg.Observer.HookRan(h.Fire.Hook, cmp.Or(failure, ran))
 	}
 	done, err := c.cfg.Store.HookRun(ctx, h, failure, c.clock.now())
 	if err != nil {

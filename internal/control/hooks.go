@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,7 +31,7 @@ const (
 )
 
 // runScript runs a hook's script, and logs its output and how it ended.
-func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script string) {
+func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script string) error {
 	f := h.Fire
 	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
 	ctx, cancel := context.WithTimeout(ctx, engine.HookTime)
@@ -42,6 +43,7 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	case err != nil:
 		log.Warn("the hook failed", logkey.Script, script, logkey.Error, err)
 	}
+	return cmp.Or(ctx.Err(), err)
 }
 
 // attributeScheme prefixes a hook whose script is in a cloud's attribute: attribute:CLOUD/NAME.
@@ -49,27 +51,27 @@ const attributeScheme = "attribute:"
 
 func isAttribute(target string) bool { return strings.HasPrefix(target, attributeScheme) }
 
-// runAttribute fetches a script from its cloud and runs it in a private folder.
-func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target string) error {
+// runAttribute fetches a script from its cloud and runs it in a private folder. It returns the script's failure, and why
+// it did not run.
+func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target string) (ran, failure error) {
 	text, err := c.attribute(ctx, target)
 	switch drover.KindOf(err) {
 	case "":
 	case drover.KindNotFound, drover.KindUnsupported, drover.KindInvalid:
-		return fmt.Errorf("fetching the script %s: %w", target, err)
+		return nil, fmt.Errorf("fetching the script %s: %w", target, err)
 	default: // this may be temporary
-		return drover.Errorf(drover.KindTransient, "fetching the script %s: %v", target, err)
+		return nil, drover.Errorf(drover.KindTransient, "fetching the script %s: %v", target, err)
 	}
 	dir, err := os.MkdirTemp(c.cfg.Spool, "hook-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	script := filepath.Join(dir, string(h.Fire.Hook))
 	if err := writeProgram(script, text); err != nil {
-		return err
+		return nil, err
 	}
-	c.runScript(ctx, h, script)
-	return nil
+	return c.runScript(ctx, h, script), nil
 }
 
 // sweepScripts removes scripts of hooks that were running when an earlier controller was killed.

@@ -60,6 +60,8 @@ func TestAHookGetsItsInstanceAndItsOutputIsLogged(t *testing.T) {
 	f := newFixture(t)
 	var log strings.Builder
 	f.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var ran hookRuns
+	f.cfg.Observer = &ran
 	f.cfg.Hooks = map[drover.Hook]string{
 		drover.HookBroken: script(t, `echo "$DROVER_HOOK $DROVER_FLEET $DROVER_CLOUD $DROVER_ZONE $DROVER_INSTANCE $DROVER_PROVIDER_ID, $NAME $ZONE: $DROVER_REASON"; exit 3`),
 	}
@@ -76,6 +78,19 @@ func TestAHookGetsItsInstanceAndItsOutputIsLogged(t *testing.T) {
 	if strings.Contains(log.String(), "hook=created") {
 		t.Errorf("a hook that is not configured ran:\n%s", &log)
 	}
+	if want := []string{"broken: exit status 3"}; !slices.Equal(ran.all, want) {
+		t.Errorf("the runs %q were counted, want %q", ran.all, want)
+	}
+}
+
+// hookRuns is an Observer of hooks.
+type hookRuns struct {
+	unobserved
+	all []string
+}
+
+func (r *hookRuns) HookRan(hook drover.Hook, failure error) {
+	r.all = append(r.all, fmt.Sprintf("%s: %v", hook, failure))
 }
 
 // covers P4

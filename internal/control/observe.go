@@ -29,6 +29,9 @@ type Observer interface {
 	// Probed reports the result of a boot probe on one of a cloud's instances.
 	Probed(cloud string, passed bool)
 
+	// HookRan reports that a hook has run, and its failure; nil if it succeeded.
+	HookRan(hook drover.Hook, failure error)
+
 	// Done reports that an effect was carried out, and the event that answers it: nil if none does. It is called before
 	// the answer is decided on.
 	Done(f engine.Effect, answer engine.Body, took time.Duration)
@@ -46,6 +49,8 @@ func (unobserved) Committed(drover.Time, []engine.Write, time.Duration, error) {
 func (unobserved) LoggedIn(int64, drover.Time) {}
 
 func (unobserved) Probed(string, bool) {}
+
+func (unobserved) HookRan(drover.Hook, error) {}
 
 func (unobserved) Done(engine.Effect, engine.Body, time.Duration) {}
 

@@ -67,11 +67,14 @@ func (t *Telemetry) Called(cloud, call string, took time.Duration, err error) {
 
 // Requested counts a request to a cloud's API.
 func (t *Telemetry) Requested(cloud, request string, err error) {
-	result := ok
+	t.count(cloudRequests, cloud, request, okOrFailed(err))
+}
+
+func okOrFailed(err error) string {
 	if err != nil {
-		result = "failed"
+		return "failed"
 	}
-	t.count(cloudRequests, cloud, request, result)
+	return ok
 }
 
 func resultOf(answer engine.Body) string {
@@ -88,6 +91,11 @@ func (t *Telemetry) Probed(cloud string, passed bool) {
 		result = "passed"
 	}
 	t.count(bootProbes, cloud, result)
+}
+
+// HookRan counts a hook's run.
+func (t *Telemetry) HookRan(hook drover.Hook, failure error) {
+	t.count(hooks, string(hook), okOrFailed(failure))
 }
 
 // Committed counts what the writes have changed.

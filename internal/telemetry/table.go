@@ -32,6 +32,7 @@ const (
 	labelCall    = "call"
 	labelRequest = "request"
 	labelResult  = "result"
+	labelHook    = "hook"
 	labelPhase   = "phase"
 	labelEvent   = "event"
 	labelEffect  = "effect"
@@ -107,6 +108,7 @@ const (
 	connectTime     = "drover_connect_seconds"
 	disconnects     = "drover_disconnects_total"
 	bootProbes      = "drover_boot_probes_total"
+	hooks           = "drover_hooks_total"
 	runnerCalls     = "drover_runner_calls_total"
 	runnerCallTime  = "drover_runner_call_seconds"
 	solveTime       = "drover_solve_seconds"
@@ -162,6 +164,7 @@ var table = []metric{
 	{connectTime, histogram, []string{labelCloud}, ofCalls, "Time to connect successfully, including runner deployment and boot probe."},
 	{bootProbes, counter, []string{labelCloud, labelResult}, nil, "Boot probes, by result: passed or failed."},
 	{disconnects, counter, []string{labelCloud}, nil, "Lost connections to instances."},
+	{hooks, counter, []string{labelHook, labelResult}, nil, "Runs of hooks, by result: ok or failed."},
 	{runnerCalls, counter, []string{labelCall, labelResult}, nil, "Calls to runners (start or collect), by result: ok or the kind of error."},
 	{runnerCallTime, histogram, []string{labelCall}, ofCalls, "Duration of calls to runners, including inputs and outputs."},
 

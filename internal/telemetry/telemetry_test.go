@@ -224,6 +224,8 @@ func callEverything(m *Telemetry) {
 	m.Done(engine.Effect{Collect: &engine.Collect{}}, engine.Collected{Err: drover.Errorf(drover.KindTransient, "cut")}, time.Second)
 	m.Done(engine.Effect{Solve: &drover.Problem{}}, engine.Solved{}, time.Second)
 	m.Done(engine.Effect{Stop: &engine.Stop{}}, nil, time.Second)
+	m.HookRan(drover.HookReady, nil)
+	m.HookRan(drover.HookReady, quota)
 	m.Committed(0, nil, time.Second, errors.New("disk full"))
 }
 
@@ -255,6 +257,8 @@ func TestCounts(t *testing.T) {
 	})
 	t.Run("calls and their results", func(t *testing.T) {
 		want(t, lived(), map[string]string{
+			`drover_hooks_total{hook="ready",result="ok"}`:                       "1",
+			`drover_hooks_total{hook="ready",result="failed"}`:                   "1",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="ok"}`:    "1",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="quota"}`: "1",
 			`drover_cloud_call_seconds_sum{call="create",cloud="aws"}`:           "4",
