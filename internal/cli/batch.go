@@ -45,28 +45,7 @@ func (a *app) batchCommand() *cobra.Command {
 				return nil
 			},
 		},
-		&cobra.Command{
-			Use:     "example",
-			Short:   "Print an example batch file with every key",
-			Example: "  drover batch example > batch.yaml",
-			Args:    cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				fmt.Fprint(a.out, config.BatchExample())
-				return nil
-			},
-		},
-		&cobra.Command{
-			Use:     "schema",
-			Short:   "Print the JSON Schema of batch files, for editors",
-			Example: "  drover batch schema > batch.schema.json",
-			Args:    cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				schema, err := config.BatchSchema()
-				if err == nil {
-					fmt.Fprintf(a.out, "%s\n", schema)
-				}
-				return err
-			},
-		})
+		a.exampleCommand("Print an example batch file with every key", "  drover batch example > batch.yaml", config.BatchExample()),
+		a.schemaCommand("Print the JSON Schema of batch files, for editors", "  drover batch schema > batch.schema.json", config.BatchSchema))
 	return cmd
 }

@@ -22,7 +22,12 @@ func (a *app) configCommand() *cobra.Command {
 		Short:   "Check a configuration, compare two, or print an example",
 		Example: "  drover config check drover.yaml",
 	}
-	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema(), a.configImport(), a.configDiff())
+	cmd.AddCommand(
+		a.configCheck(),
+		a.exampleCommand("Print an example configuration with every key", "  drover config example > drover.yaml", config.Example()),
+		a.schemaCommand("Print the JSON Schema of configurations, for editors", "  drover config schema > drover.schema.json",
+			func() ([]byte, error) { return config.Schema(a.program.Keys()) }),
+		a.configImport(), a.configDiff())
 	return cmd
 }
 
@@ -53,32 +58,27 @@ func (a *app) configCheck() *cobra.Command {
 	}
 }
 
-func (a *app) configExample() *cobra.Command {
+// exampleCommand prints an example of a file.
+func (a *app) exampleCommand(short, example, text string) *cobra.Command {
 	return &cobra.Command{
-		Use:     "example",
-		Short:   "Print an example configuration with every key",
-		Example: "  drover config example > drover.yaml",
-		Args:    cobra.NoArgs,
+		Use: "example", Short: short, Example: example, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprint(a.out, config.Example())
+			fmt.Fprint(a.out, text)
 			return nil
 		},
 	}
 }
 
-func (a *app) configSchema() *cobra.Command {
+// schemaCommand prints the JSON Schema of a file.
+func (a *app) schemaCommand(short, example string, of func() ([]byte, error)) *cobra.Command {
 	return &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of configurations, for editors",
-		Example: "  drover config schema > drover.schema.json",
-		Args:    cobra.NoArgs,
+		Use: "schema", Short: short, Example: example, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			schema, err := config.Schema(a.program.Keys())
-			if err != nil {
-				return err
+			schema, err := of()
+			if err == nil {
+				fmt.Fprintf(a.out, "%s\n", schema)
 			}
-			fmt.Fprintf(a.out, "%s\n", schema)
-			return nil
+			return err
 		},
 	}
 }
