@@ -30,15 +30,9 @@ next-cheapest choice. Nothing is created.`,
 			return a.plan(cmd.Context(), f, args)
 		},
 	}
-	f.jobFlags.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
-	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
-	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	cmd.Flags().StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
+	f.add(a, cmd)
 	a.addCatalogue(cmd.Flags())
 	cmd.ValidArgsFunction = completeBatch
-	complete(cmd, "cloud", a.completeClouds)
-	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	return cmd
 }
 

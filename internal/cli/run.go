@@ -77,11 +77,7 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 		},
 	}
 	flags := cmd.Flags()
-	f.jobFlags.add(flags)
-	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
-	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
-	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
+	f.add(a, cmd)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for inspection")
 	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run started in this folder")
@@ -99,10 +95,24 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 		}
 		return completeBatch(cmd, args, typed)
 	}
-	complete(cmd, "cloud", a.completeClouds)
-	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "resume", completeRuns)
 	return cmd
+}
+
+// add adds the flags of what is run and what may be rented for it.
+func (f *runFlags) add(a *app, cmd *cobra.Command) {
+	f.jobFlags.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
+	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
+	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
+	complete(cmd, "cloud", a.completeClouds)
+	addSpot(cmd, &f.spot)
+}
+
+// addSpot adds the flag that sets the spot mode of every job.
+func addSpot(cmd *cobra.Command, spot *string) {
+	cmd.Flags().StringVar(spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 }
 
 // lastOfFolder is the value of --resume without an ID.

@@ -43,14 +43,13 @@ A submission repeated with the same --key is accepted only once.`,
 	})
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
-	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
+	addSpot(cmd, &f.spot)
 	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's user")
 	flags.StringVar(&f.key, "key", "", "an idempotency `key` of your choice: each key is accepted only once")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
 	flags.BoolVar(&f.follow, "follow", false, "show the output of the batch's only job as it is written, and wait until the job ends")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = completeBatch
-	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	return cmd
 }
 
