@@ -24,6 +24,15 @@ func complete(cmd *cobra.Command, flag string, offer completer) {
 	}
 }
 
+// require makes flags required, which must exist.
+func require(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := cmd.MarkFlagRequired(flag); err != nil {
+			panic(err) // the flag does not exist
+		}
+	}
+}
+
 func completeWords(words ...string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp

@@ -107,9 +107,7 @@ min:max:type:name). Parts that cannot be converted are listed on stderr. FILE ma
 	}
 	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
 	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and refer to them in the configuration")
-	if err := cmd.MarkFlagRequired("from"); err != nil {
-		panic(err) // the flag does not exist
-	}
+	require(cmd, "from")
 	complete(cmd, "from", completeWords(configimport.Kinds()...))
 	return cmd
 }

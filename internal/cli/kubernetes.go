@@ -67,11 +67,7 @@ controller, and the roles of both. The certificates are checked first: the contr
 	cmd.Flags().StringVar(&f.key, "key", "", "`file` with the certificate's private key")
 	cmd.Flags().StringVar(&f.ca, "ca", "", "`file` with the CA that issued the controller's certificate")
 	cmd.Flags().StringVar(&f.image, "image", autoscalerImage, "`image` of cluster-autoscaler, 1.35 or later")
-	for _, name := range []string{"cert", "key", "ca"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag does not exist
-		}
-	}
+	require(cmd, "cert", "key", "ca")
 	return cmd
 }
 

@@ -82,9 +82,7 @@ holds until the number in the configuration changes.`,
 	})
 	set.Flags().IntVar(&size, "size", 0, "the new number of instances")
 	set.Flags().StringVar(&reason, "reason", "", "`text` to record")
-	if err := set.MarkFlagRequired("size"); err != nil {
-		panic(err) // only if the flag does not exist
-	}
+	require(set, "size")
 	set.ValidArgsFunction = a.completePools
 	cmd.AddCommand(set)
 	return cmd
