@@ -144,13 +144,9 @@ type prefixed struct {
 const longestLine = 64 << 10
 
 func (p *prefixed) Write(b []byte) (int, error) {
-	for rest := b; len(rest) > 0; {
-		at := bytes.IndexByte(rest, '\n') + 1
-		if at == 0 {
-			at = len(rest)
-		}
-		p.line = append(p.line, rest[:at]...)
-		if rest = rest[at:]; p.line[len(p.line)-1] == '\n' || len(p.line) >= longestLine {
+	for part := range bytes.Lines(b) {
+		p.line = append(p.line, part...)
+		if p.line[len(p.line)-1] == '\n' || len(p.line) >= longestLine {
 			if err := p.flush(); err != nil {
 				return 0, err
 			}
@@ -181,11 +177,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	if t.most == 0 {
 		return len(b), nil
 	}
-	for rest := b; len(rest) > 0; {
-		at := bytes.IndexByte(rest, '\n') + 1
-		if at == 0 {
-			at = len(rest)
-		}
+	for part := range bytes.Lines(b) {
 		if n := len(t.lines); n == 0 || bytes.HasSuffix(t.lines[n-1], []byte("\n")) {
 			t.lines = append(t.lines, nil)
 		}
@@ -193,8 +185,7 @@ func (t *tail) Write(b []byte) (int, error) {
 			t.lines = t.lines[1:]
 		}
 		last := &t.lines[len(t.lines)-1]
-		*last = append(*last, rest[:at]...)
-		rest = rest[at:]
+		*last = append(*last, part...)
 	}
 	return len(b), nil
 }
