@@ -197,15 +197,16 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 		reason = drover.Sanitize(j.Reason.Text)
 	}
 	name := elementName(j.Name, j.ID.Index)
+	title := name
 	if j.File != "" {
-		name += " (" + drover.Sanitize(j.File) + ")"
+		title += " (" + drover.Sanitize(j.File) + ")"
 	}
-	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
+	fmt.Fprintf(a.err, "%s: %s\n", title, reason)
 	if len(j.Attempts) == 0 {
 		return // existing output is from an earlier run
 	}
 	for _, stream := range []string{"out", "err"} {
-		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
+		path := filepath.Join(s.plan.Out, "logs", name+"."+stream)
 		for _, line := range lastLines(path, 10) {
 			fmt.Fprintf(a.err, "    %s\n", drover.SanitizeLines(line))
 		}
@@ -220,13 +221,6 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 			fmt.Fprintf(a.err, "        %s\n", drover.Sanitize(line))
 		}
 	}
-}
-
-func logName(j drover.Job) string {
-	if j.ArrayIndex != nil {
-		return fmt.Sprintf("%s.%d", j.Name, *j.ArrayIndex)
-	}
-	return j.Name
 }
 
 // lastLines returns the last n lines of a file; none if it cannot be read.

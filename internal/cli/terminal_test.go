@@ -31,7 +31,7 @@ func obeyed(text string) string {
 }
 
 func TestOutputCannotControlTheTerminal(t *testing.T) {
-	j := drover.Job{Name: "j", Command: []string{hostile, "plain", "true"}, Labels: map[string]string{"k": hostile}, Reason: &drover.Reason{Text: hostile}}
+	j := drover.Job{ID: drover.JobID{Number: 1, Index: -1}, Name: "j", Command: []string{hostile, "plain", "true"}, Labels: map[string]string{"k": hostile}, Reason: &drover.Reason{Text: hostile}}
 	for _, form := range []output{outputJSON, outputYAML} {
 		t.Run("-o "+string(form)+" escapes texts without changing them", func(t *testing.T) {
 			var out bytes.Buffer
