@@ -97,13 +97,8 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 }
 
 func (a *app) showEvent(e drover.Event) error {
-	if a.output == outputYAML {
-		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-			return err
-		}
-	}
 	if a.forPrograms() {
-		return a.print(e)
+		return a.printOneOf(e)
 	}
 	_, err := fmt.Fprintln(a.out, drover.Sanitize(eventLine(e)))
 	return err

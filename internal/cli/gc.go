@@ -69,7 +69,7 @@ func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instanc
 
 // reportStrays prints the strays, and what became of them.
 func (a *app) reportStrays(g *gc.Collector) error {
-	if a.output == outputJSON || a.output == outputYAML {
+	if a.forPrograms() {
 		return a.print(g.Found)
 	}
 	if len(g.Found) == 0 {

@@ -110,13 +110,8 @@ type stepLine struct {
 
 // showStep prints an event and its consequences: a line for people, an object for programs.
 func (a *app) showStep(segment string, step record.Step) error {
-	if a.output == outputYAML {
-		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-			return err
-		}
-	}
 	if a.forPrograms() {
-		return a.print(stepLine{segment, step.Index, step.Event, step.Decision, step.Same()})
+		return a.printOneOf(stepLine{segment, step.Index, step.Event, step.Decision, step.Same()})
 	}
 	line := precise(step.Event.At) + "  " + eventWords(step.Event)
 	if len(step.Decision.Effects) > 0 {

@@ -183,6 +183,16 @@ func (a *app) print(v any) error {
 	return err
 }
 
+// printOneOf prints one of several values that are printed as they arrive.
+func (a *app) printOneOf(v any) error {
+	if a.output == outputYAML {
+		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+			return err
+		}
+	}
+	return a.print(v)
+}
+
 func (a *app) encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	switch {
