@@ -176,7 +176,7 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 }
 
 // choose returns the named jobs, or those of a batch or of the whole queue that are not final.
-func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
+func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) ([]drover.JobID, error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
 		return nil, drover.Errorf(drover.KindInvalid, "no jobs specified").WithHint("name a JOB, or use --batch NAME or --all")
@@ -187,13 +187,7 @@ func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string
 	}
 	living := f.filter()
 	living.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
-	for job, err := range allJobs(ctx, svc, living) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, job.ID)
-	}
-	return ids, nil
+	return idsOf(allJobs(ctx, svc, living))
 }
 
 func count(is bool) int {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -127,25 +126,6 @@ func (f jobsFlags) filter() (drover.JobFilter, error) {
 	return filter, err
 }
 
-// newest returns a list's jobs, newest first.
-func newest(jobs iter.Seq2[drover.Job, error]) iter.Seq2[drover.Job, error] {
-	return func(yield func(drover.Job, error) bool) {
-		var all []drover.Job
-		for job, err := range jobs {
-			if err != nil {
-				yield(job, err)
-				return
-			}
-			all = append(all, job)
-		}
-		for _, job := range slices.Backward(all) {
-			if !yield(job, nil) {
-				return
-			}
-		}
-	}
-}
-
 func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []string) error {
 	filter, err := f.filter()
 	if err != nil {
@@ -153,10 +133,15 @@ func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []st
 	}
 	if len(args) == 0 {
 		jobs := allJobs(ctx, svc, filter)
-		if !f.elements {
-			jobs = newest(jobs)
+		if f.elements {
+			return printList(a, jobListing, jobs)
 		}
-		return printList(a, jobListing, jobs)
+		newest, err := gather(jobs)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(newest)
+		return printList(a, jobListing, each(newest))
 	}
 	filter.Since = 0
 	ids, err := jobIDs(args)

@@ -23,6 +23,17 @@ func allJobs(ctx context.Context, svc drover.Queue, f drover.JobFilter) iter.Seq
 	})
 }
 
+// idsOf returns the ids of listed jobs.
+func idsOf(jobs iter.Seq2[drover.Job, error]) (ids []drover.JobID, err error) {
+	for job, err := range jobs {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, job.ID)
+	}
+	return ids, nil
+}
+
 // allInstances lists all instances that a filter chooses, page by page.
 func allInstances(ctx context.Context, svc drover.Fleet, f drover.InstanceFilter) iter.Seq2[drover.Instance, error] {
 	return pages(func(after string) (drover.Page[drover.Instance], error) {

@@ -83,13 +83,8 @@ func lookAt(ctx context.Context, svc drover.Service) (s glimpse, err error) {
 		return s, err
 	}
 	s.instances, s.jobs = instances.Items, jobs.Items
-	for event, err := range svc.Events(ctx, drover.EventFilter{Recent: true, Last: mostSeen}) {
-		if err != nil {
-			return s, err
-		}
-		s.events = append(s.events, event)
-	}
-	return s, nil
+	s.events, err = gather(svc.Events(ctx, drover.EventFilter{Recent: true, Last: mostSeen}))
+	return s, err
 }
 
 // topModel is the state of the screen.

@@ -61,14 +61,8 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 		filter.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
 	}
 	err = a.patiently(ctx, f.patience, func() error {
-		ids = nil
-		for job, err := range allJobs(ctx, svc, filter) {
-			if err != nil {
-				return err
-			}
-			ids = append(ids, job.ID)
-		}
-		return nil
+		ids, err = idsOf(allJobs(ctx, svc, filter))
+		return err
 	})
 	if err == nil && f.batch != "" && len(ids) == 0 {
 		return nil, noBatch(f.batch)
