@@ -102,17 +102,6 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	return c, nil
 }
 
-// located has the keys that say where a configuration's controller is.
-type located struct {
-	Fleet  string        `yaml:"fleet"`
-	State  stateURL      `yaml:"state"`
-	Listen listenAddress `yaml:"listen"`
-	URL    baseURL       `yaml:"url"`
-}
-
-// Default sets the address that a controller listens on by default.
-func (l *located) Default() { l.Listen = defaultListen }
-
 // Locate reads only where a configuration's controller is, so that everything else may be invalid.
 func Locate(path string) (*Config, error) {
 	data, dir, err := read(path)
@@ -124,12 +113,12 @@ func Locate(path string) (*Config, error) {
 	if root == nil {
 		return nil, d.err()
 	}
-	var file located
-	d.value(root.with(func(e entry) bool { return slices.Contains([]string{"fleet", "state", "listen", "url"}, e.key.text) }), reflect.ValueOf(&file).Elem(), field{})
-	c := &Config{Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), file: path, dir: dir, text: data, root: root}
-	if err := d.err(); err != nil {
+	var file whereabouts
+	keys := names(fieldsOf(reflect.TypeFor[whereabouts]()))
+	if err := d.decodeInto(root.with(func(e entry) bool { return slices.Contains(keys, e.key.text) }), &file); err != nil {
 		return nil, err
 	}
+	c := &Config{Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), file: path, dir: dir, text: data, root: root}
 	return c, CheckFleet(c.Fleet)
 }
 

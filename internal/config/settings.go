@@ -17,11 +17,8 @@ import (
 // configFile is the configuration in its written form. The clouds are decoded one by one, since they also have drivers'
 // keys.
 type configFile struct {
-	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"the version of this format: 1"`
-	Fleet      string               `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
-	State      stateURL             `yaml:"state" doc:"the file for the records: sqlite:PATH"`
-	Listen     listenAddress        `yaml:"listen" doc:"the address of drover serve: HOST:PORT"`
-	URL        baseURL              `yaml:"url" doc:"the URL that clients use, if it differs from listen: http or https, without a path"`
+	Version version `yaml:"version,required" min:"1" max:"1" doc:"the version of this format: 1"`
+	whereabouts
 	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
@@ -35,6 +32,17 @@ type configFile struct {
 	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the Kubernetes cluster that the node groups join"`
 	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches request"`
 }
+
+// whereabouts is where a configuration's controller is.
+type whereabouts struct {
+	Fleet  string        `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
+	State  stateURL      `yaml:"state" doc:"the file for the records: sqlite:PATH"`
+	Listen listenAddress `yaml:"listen" doc:"the address of drover serve: HOST:PORT"`
+	URL    baseURL       `yaml:"url" doc:"the URL that clients use, if it differs from listen: http or https, without a path"`
+}
+
+// Default sets the address that a controller listens on by default.
+func (w *whereabouts) Default() { w.Listen = defaultListen }
 
 // Results says how long results are kept.
 type Results struct {
@@ -58,7 +66,7 @@ func (y Notify) check(f *faults, n *node) {
 
 // Default sets the defaults of missing parts.
 func (c *configFile) Default() {
-	c.Listen = defaultListen
+	c.whereabouts.Default()
 	c.Instances.Default()
 	c.Limits.Default()
 	c.Kubernetes.Default()
