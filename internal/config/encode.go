@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -63,7 +62,7 @@ type encodedResources struct {
 // KindInvalid if the batch has a value that is not UTF-8 text.
 func EncodeSubmission(b drover.Batch) ([]byte, error) {
 	// JSON would replace invalid bytes with another character.
-	for text := range texts(b) {
+	for _, text := range texts(b) {
 		if !utf8.ValidString(text) {
 			return nil, drover.Errorf(drover.KindInvalid, "%s is not valid UTF-8, so it cannot be submitted", quote(text))
 		}
@@ -123,23 +122,21 @@ func encode(j drover.JobSpec) encodedJob {
 	return e
 }
 
-// texts yields all texts in a batch.
-func texts(b drover.Batch) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		all := []string{b.Name}
-		for _, j := range b.Jobs {
-			all = append(all, j.Name, j.Image, j.Placement.Cloud, j.Placement.Zone, j.Placement.Type)
-			all = slices.Concat(all, j.Foreach, j.Command, j.Outputs, j.After, j.AfterAny)
-			for _, m := range []map[string]string{j.Env, j.Labels} {
-				all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(m)), maps.Values(m))
-			}
-			for _, in := range j.Inputs {
-				all = append(all, in.Path, in.From)
-			}
-			for _, f := range j.Files {
-				all = append(all, f.Path)
-			}
+// texts returns all texts in a batch.
+func texts(b drover.Batch) []string {
+	all := []string{b.Name}
+	for _, j := range b.Jobs {
+		all = append(all, j.Name, j.Image, j.Placement.Cloud, j.Placement.Zone, j.Placement.Type)
+		all = slices.Concat(all, j.Foreach, j.Command, j.Outputs, j.After, j.AfterAny)
+		for _, m := range []map[string]string{j.Env, j.Labels} {
+			all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(m)), maps.Values(m))
 		}
-		slices.Values(all)(yield)
+		for _, in := range j.Inputs {
+			all = append(all, in.Path, in.From)
+		}
+		for _, f := range j.Files {
+			all = append(all, f.Path)
+		}
 	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,10 +71,8 @@ func oneOf[T ~string](words ...T) notation {
 		enum, known = append(enum, string(w)), append(known, string(w))
 	}
 	parse := func(text string) (any, error) {
-		for _, w := range words {
-			if text == string(w) {
-				return w, nil
-			}
+		if i := slices.Index(known, text); i >= 0 {
+			return words[i], nil
 		}
 		return nil, drover.Errorf(drover.KindInvalid, "%s is not one of %s", quote(text), strings.Join(known, ", ")).WithHint("%s", suggest(text, known))
 	}
