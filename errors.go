@@ -99,8 +99,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 // AsError finds the Error in the chain of err, which must not be nil. Any other error becomes one of the given kind,
 // with err's text.
 func AsError(err error, otherwise ErrorKind) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if e.Message == err.Error() {
 			return e
 		}

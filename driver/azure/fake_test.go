@@ -228,8 +228,7 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the reference has no such call: %s %s", q.Method, q.URL)
 	}
 	status, out, err := to.answer(r, about, q)
-	var w wrong
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[wrong](err); ok {
 		return w.response(q), nil
 	}
 	return response(q, status, out), err

@@ -217,8 +217,7 @@ func (t *trial) command(ctx context.Context, in driver.Instance, command string)
 		return "", 0, fmt.Errorf("open a session: %w", err)
 	}
 	text, err := session.Output(command)
-	var exit *ssh.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*ssh.ExitError](err); ok {
 		return string(text), exit.ExitStatus(), nil
 	}
 	if err != nil {

@@ -169,8 +169,7 @@ func (e *Errors) row(a Answer) Row {
 // KindOf returns the kind of an error; empty for nil, and for an error that neither has a kind nor is an answer of the
 // cloud.
 func (e *Errors) KindOf(err error) drover.ErrorKind {
-	var classed *drover.Error
-	if errors.As(err, &classed) {
+	if classed, ok := errors.AsType[*drover.Error](err); ok {
 		return classed.Kind
 	}
 	if a, answered := e.read(err); answered {

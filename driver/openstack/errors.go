@@ -52,8 +52,7 @@ var errs = kit.Errors{
 
 // read extracts the cloud's answer from an error, including an error of signing in again.
 func read(err error) (a kit.Answer, ok bool) {
-	var expired *gophercloud.ErrUnableToReauthenticate
-	if errors.As(err, &expired) {
+	if expired, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
 		err = expired.ErrReauth
 	}
 	var answer gophercloud.ErrUnexpectedResponseCode
@@ -65,8 +64,7 @@ func read(err error) (a kit.Answer, ok bool) {
 
 // classifyOther classifies the error for a service that is not in the catalogue.
 func classifyOther(doing string, err error) error {
-	var nowhere *gophercloud.ErrEndpointNotFound
-	if errors.As(err, &nowhere) {
+	if _, ok := errors.AsType[*gophercloud.ErrEndpointNotFound](err); ok {
 		return drover.Errorf(drover.KindInvalid, "%s: %v", doing, err).WithHint("openstack catalog list shows the regions of each service")
 	}
 	return nil

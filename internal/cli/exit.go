@@ -36,8 +36,7 @@ func (a *app) code(err error) int {
 	case errors.Is(err, syscall.EPIPE) && errors.As(err, &onFile) && onFile.Path == os.Stdout.Name():
 		return exitBrokenPipe
 	}
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.Faults](err); ok {
 		fmt.Fprintln(a.err, faults.Error())
 		return exitUsage
 	}

@@ -97,8 +97,7 @@ func (s *session) tell(ctx context.Context) {
 
 // unfinished prints how to resume or clean up a run that ended before its work did.
 func (s *session) unfinished(err error) error {
-	var quiet exit
-	if errors.As(err, &quiet) {
+	if _, ok := errors.AsType[exit](err); ok {
 		return err
 	}
 	return drover.AsError(err, drover.KindInternal).WithHint("to continue: drover run --resume %s; to see what led to this: drover replay %s", s.folder.ID, s.folder.ID)

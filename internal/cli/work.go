@@ -315,8 +315,7 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 		return drover.JobSpec{}, err
 	}
 	file, err := config.ParseBatch("the command line", data, here)
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.Faults](err); ok {
 		for i := range faults {
 			faults[i].Line = 0 // there is no file to refer to
 		}

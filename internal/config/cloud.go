@@ -136,8 +136,7 @@ func checkPatterns(f *faults, n *node, patterns []string) {
 
 // reason returns the system's message without the path, which the caller's message has already.
 func reason(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return drover.AsError(err, drover.KindInvalid)

@@ -182,16 +182,14 @@ func place(t *token.Token) *node {
 }
 
 func placeOf(err error) *node {
-	var syntax yaml.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok {
 		return place(syntax.GetToken())
 	}
 	return &node{}
 }
 
 func messageOf(err error) string {
-	var syntax yaml.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok {
 		return syntax.GetMessage()
 	}
 	return err.Error()

@@ -210,12 +210,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case cause != nil:
 		err = cause
 	}
-	var already *drover.Error
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[*drover.Error](err); ok {
 		return already
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the address, which the message has
 	}
 	return drover.Errorf(drover.KindUnreachable, "the controller at %s cannot be reached: %v", c.base.String(), err).

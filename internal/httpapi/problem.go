@@ -86,8 +86,7 @@ func problemOf(err error) *problem {
 	}
 	e := drover.AsError(err, drover.KindInternal)
 	p = newProblem(e.Kind.HTTPStatus(), e)
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.Faults](err); ok {
 		for _, f := range faults {
 			p.Errors = append(p.Errors, fault{Line: f.Line, Column: f.Column, Location: f.File, Message: f.Message, Hint: f.Hint})
 		}

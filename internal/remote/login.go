@@ -66,8 +66,7 @@ func (s *session) loginError(err error) error {
 	if refusal := s.refusal.Load(); refusal != nil {
 		return refusal
 	}
-	var none *ssh.AlgorithmNegotiationError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		return drover.Errorf(drover.KindUnsupported, "the instance's SSH server offers no %s that is considered safe, only %s", none.What,
 			printable(strings.Join(none.RequestedAlgorithms, ", ")))
 	}

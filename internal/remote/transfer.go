@@ -92,8 +92,7 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 		return absent, l.cause(err)
 	}
 	reply, err := l.reply()
-	var said *drover.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*drover.Error](err); ok {
 		return absent, drover.Errorf(drover.KindInvalid, "the outputs are incomplete: %v", said)
 	}
 	if err != nil {

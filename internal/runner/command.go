@@ -159,8 +159,7 @@ var errNotFound = errors.New("command not found")
 
 // startCode returns the exit code that a shell uses for a command that could not be started for this reason.
 func startCode(err error) int {
-	var known *failure
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*failure](err); ok {
 		return known.code
 	}
 	if errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist) {
