@@ -58,7 +58,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 
 // call is one request to be made.
 type call struct {
-	method string
+	method string   // GET, unless given
 	path   []string // its parts after /v1, not escaped
 	bare   bool     // path is not below /v1
 	query  url.Values
@@ -85,6 +85,12 @@ func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error)
 		return nil, c.unreachable(ctx, fmt.Errorf("reading its response: %w", err))
 	}
 	return answer.Header, nil
+}
+
+// answerTo makes a call whose answer is short, and returns it decoded.
+func answerTo[T any](ctx context.Context, c *Client, q call) (answer T, err error) {
+	_, err = c.ask(ctx, q, &answer)
+	return answer, err
 }
 
 var errNoAnswer = errors.New("it did not answer in time")
@@ -116,7 +122,7 @@ func (c *Client) send(ctx context.Context, q call, impatience *time.Timer) (*htt
 		return nil, err
 	}
 	answer, err := c.http.Do(r)
-	if err != nil && q.method == http.MethodGet && ctx.Err() == nil && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)) {
+	if err != nil && r.Method == http.MethodGet && ctx.Err() == nil && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)) {
 		answer, err = c.http.Do(r)
 	}
 	return answer, err

@@ -63,7 +63,7 @@ type watcher struct {
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	q := call{method: http.MethodGet, path: []string{"events"}, query: eventQuery(w.filter)}
+	q := call{path: []string{"events"}, query: eventQuery(w.filter)}
 	if w.filter.After != "" && w.connected {
 		q.header = http.Header{"Last-Event-Id": {w.filter.After}}
 	}

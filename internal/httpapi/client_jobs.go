@@ -28,8 +28,7 @@ func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drove
 		}
 		q.header = http.Header{"Idempotency-Key": {s.Key}}
 	}
-	_, err = c.ask(ctx, q, &receipt)
-	return receipt, err
+	return answerTo[drover.Receipt](ctx, c, q)
 }
 
 // MissingInputs sends as many hashes per request as the controller accepts.
@@ -75,27 +74,24 @@ func (s *source) Read(b []byte) (int, error) {
 
 // Jobs requests one page.
 func (c *Client) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
-	headers, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs"}, query: jobQuery(f)}, &page.Items)
+	headers, err := c.ask(ctx, call{path: []string{"jobs"}, query: jobQuery(f)}, &page.Items)
 	page.Next = nextOf(headers.Get("Link"))
 	return page, err
 }
 
 // Job requests one job.
-func (c *Client) Job(ctx context.Context, id drover.JobID) (job drover.Job, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String()}}, &job)
-	return job, err
+func (c *Client) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
+	return answerTo[drover.Job](ctx, c, call{path: []string{"jobs", id.String()}})
 }
 
 // Cancel requests the end of a job.
-func (c *Client) Cancel(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "cancel"}, json: reasonBody{reason}}, &job)
-	return job, err
+func (c *Client) Cancel(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	return answerTo[drover.Job](ctx, c, call{method: http.MethodPost, path: []string{"jobs", id.String(), "cancel"}, json: reasonBody{reason}})
 }
 
 // Retry requests that a final job be requeued.
-func (c *Client) Retry(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: reasonBody{reason}}, &job)
-	return job, err
+func (c *Client) Retry(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	return answerTo[drover.Job](ctx, c, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: reasonBody{reason}})
 }
 
 // RetryWith requests that a final job be requeued with its specification in the batch.
@@ -105,24 +101,21 @@ func (c *Client) RetryWith(ctx context.Context, id drover.JobID, batch drover.Ba
 		return job, err
 	}
 	body := retryBody{reason, &withBatch{text}}
-	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: body}, &job)
-	return job, err
+	return answerTo[drover.Job](ctx, c, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: body})
 }
 
 // SetPriority requests another priority for a job.
-func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int) (job drover.Job, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodPatch, path: []string{"jobs", id.String()}, json: priorityBody{priority}}, &job)
-	return job, err
+func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
+	return answerTo[drover.Job](ctx, c, call{method: http.MethodPatch, path: []string{"jobs", id.String()}, json: priorityBody{priority}})
 }
 
 // SetPaused requests that the queue be paused or resumed.
-func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s drover.Status, err error) {
+func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
 	verb := "resume"
 	if paused {
 		verb = "pause"
 	}
-	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"queue", verb}, json: reasonBody{reason}}, &s)
-	return s, err
+	return answerTo[drover.Status](ctx, c, call{method: http.MethodPost, path: []string{"queue", verb}, json: reasonBody{reason}})
 }
 
 // Logs reads a stream as it arrives. If the connection breaks, it fails with KindUnreachable; the caller has the Offset
@@ -133,18 +126,17 @@ func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, 
 	put(q, "follow", r.Follow)
 	put(q, "attempt", r.Attempt)
 	put(q, "offset", r.Offset)
-	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", r.Job.String(), "logs"}, query: q})
+	return c.read(ctx, call{path: []string{"jobs", r.Job.String(), "logs"}, query: q})
 }
 
 // Outputs requests the list of files.
-func (c *Client) Outputs(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs"}}, &files)
-	return files, err
+func (c *Client) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
+	return answerTo[[]drover.File](ctx, c, call{path: []string{"jobs", id.String(), "outputs"}})
 }
 
 // OpenOutput reads a file as it arrives.
 func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
-	q := call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}}
+	q := call{path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}}
 	if from > 0 {
 		q.header = http.Header{"Range": {fmt.Sprintf("bytes=%d-", from)}}
 	}

@@ -36,8 +36,7 @@ func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*output[d
 
 // CompareConfig requests what would change if the controller's configuration file had another text. Errors call the
 // text name.
-func (c *Client) CompareConfig(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
+func (c *Client) CompareConfig(ctx context.Context, name string, text []byte) (drover.ConfigDiff, error) {
 	q := call{method: http.MethodPost, path: []string{"config", "diff"}, query: url.Values{"name": {name}}, body: bytes.NewReader(text), kind: "application/yaml"}
-	_, err = c.ask(ctx, q, &diff)
-	return diff, err
+	return answerTo[drover.ConfigDiff](ctx, c, q)
 }

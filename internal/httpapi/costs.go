@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -56,7 +55,6 @@ func costQuery(f drover.CostFilter) url.Values {
 }
 
 // Costs requests what money was spent on.
-func (c *Client) Costs(ctx context.Context, f drover.CostFilter) (costs drover.Costs, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"cost"}, query: costQuery(f)}, &costs)
-	return costs, err
+func (c *Client) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
+	return answerTo[drover.Costs](ctx, c, call{path: []string{"cost"}, query: costQuery(f)})
 }

@@ -19,7 +19,6 @@ func (h *Handler) prune(ctx context.Context, in *pruneInput) (*output[drover.Pru
 }
 
 // Prune requests the removal of old results.
-func (c *Client) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
-	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", "prune"}, json: pruneBody{before.Std()}}, &pruned)
-	return pruned, err
+func (c *Client) Prune(ctx context.Context, before drover.Time) (drover.Pruned, error) {
+	return answerTo[drover.Pruned](ctx, c, call{method: http.MethodPost, path: []string{"jobs", "prune"}, json: pruneBody{before.Std()}})
 }
