@@ -196,20 +196,12 @@ func (s *Store) runOn(ctx context.Context, tx *sql.Tx, row string, query string,
 
 func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
 	j.Tried = nil
-	kept, err := text(j)
-	if err != nil {
-		return err
-	}
 	var why drover.Reason
 	if j.Cancel != nil {
 		why = j.Cancel.Reason()
 	}
-	reason, err := text(why)
-	if err != nil {
-		return err
-	}
 	return s.runOn(ctx, tx, fmt.Sprint("job ", j.Number), putJob,
-		j.Priority, stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, reason, kept, j.Number)
+		j.Priority, stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, asJSON{why}, asJSON{j}, j.Number)
 }
 
 // stateOf returns the state of a whole job that is not final.
@@ -221,84 +213,40 @@ func stateOf(j engine.Job) drover.JobState {
 }
 
 func (s *Store) endJob(ctx context.Context, tx *sql.Tx, end engine.JobEnd) error {
-	reason, err := text(end.Reason)
-	if err != nil {
-		return err
-	}
 	return s.runOn(ctx, tx, fmt.Sprint("job ", end.Number), endJob,
-		end.State, end.Succeeded, end.Failed, end.Cancelled, end.At, reason, end.Number)
+		end.State, end.Succeeded, end.Failed, end.Cancelled, end.At, asJSON{end.Reason}, end.Number)
 }
 
 func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRow) error {
-	reason, err := text(row.Reason)
-	if err != nil {
-		return err
-	}
 	e := row.Element
 	return s.run(ctx, tx, putElement,
-		row.Job, e.Index, e.Number, e.Lost, e.Retried, e.Interrupted, e.Memory, e.Until, row.State, row.Code, row.Ended, reason)
+		row.Job, e.Index, e.Number, e.Lost, e.Retried, e.Interrupted, e.Memory, e.Until, row.State, row.Code, row.Ended, asJSON{row.Reason})
 }
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
 	a := row.Attempt
 	a.Effect, a.Fails, a.Missed, a.Retry = 0, 0, 0, 0 // observed
-	kept, err := whileIn(a.State.Live(), a)
-	if err != nil {
-		return err
-	}
-	reason, err := text(row.Reason)
-	if err != nil {
-		return err
-	}
 	var exit drover.Exit
 	var code *int
 	if a.Exit != nil {
 		exit, code = *a.Exit, &a.Exit.Code
 	}
 	return s.run(ctx, tx, putAttempt, a.ID.Job.Number, a.ID.Job.Index, a.ID.Number, a.Instance, a.State, a.Started, a.Ended,
-		code, row.Cost, exit.MaxRSS, int64(exit.CPU), reason, kept)
-}
-
-// whileIn returns v as the engine's column while it is in the engine, and NULL afterwards.
-func whileIn(in bool, v any) (any, error) {
-	if !in {
-		return nil, nil
-	}
-	return text(v)
+		code, row.Cost, exit.MaxRSS, int64(exit.CPU), asJSON{row.Reason}, asJSONIf(a.State.Live(), a))
 }
 
 func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance) error {
 	in = in.Durable()
-	kept, err := text(in)
-	if err != nil {
-		return err
-	}
 	var why drover.Reason
 	if in.Reason != nil {
 		why = in.Reason.Reason()
 	}
-	reason, err := text(why)
-	if err != nil {
-		return err
-	}
-	rates, err := text(in.Rates)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price, rates,
-		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, in.Pool, reason, kept)
+	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price, asJSON{in.Rates},
+		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, in.Pool, asJSON{why}, asJSON{in})
 }
 
 func (s *Store) endInstance(ctx context.Context, tx *sql.Tx, end engine.InstanceEnd) error {
-	reason, err := text(end.Reason)
-	if err != nil {
-		return err
-	}
-	departed, err := whileIn(end.Departed != nil, end.Departed)
-	if err != nil {
-		return err
-	}
-	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.At, end.Cost, reason, departed, end.ID)
+	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.At, end.Cost, asJSON{end.Reason}, asJSONIf(end.Departed != nil, end.Departed), end.ID)
 }
 
 func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block) error {
@@ -306,11 +254,7 @@ func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block
 		return err
 	}
 	for place, b := range blocks {
-		kept, err := text(b)
-		if err != nil {
-			return err
-		}
-		if err := s.run(ctx, tx, putBlock, place, kept); err != nil {
+		if err := s.run(ctx, tx, putBlock, place, asJSON{b}); err != nil {
 			return err
 		}
 	}
@@ -321,36 +265,20 @@ func (s *Store) putSpending(ctx context.Context, tx *sql.Tx, spent engine.Spendi
 	if spent.Dropped {
 		return s.run(ctx, tx, dropCount, spent.Scope)
 	}
-	kept, err := text(spent)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, tx, putSpending, spent.Scope, kept)
+	return s.run(ctx, tx, putSpending, spent.Scope, asJSON{spent})
 }
 
 func (s *Store) putQueue(ctx context.Context, tx *sql.Tx, q engine.Queue) error {
-	why, err := text(q.Paused)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, tx, putQueue, why)
+	return s.run(ctx, tx, putQueue, asJSON{q.Paused})
 }
 
 func (s *Store) putPool(ctx context.Context, tx *sql.Tx, p engine.PoolRow) error {
 	if p.Gone {
 		return s.run(ctx, tx, dropPool, p.Name)
 	}
-	kept, err := text(p)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, tx, putPool, p.Name, kept)
+	return s.run(ctx, tx, putPool, p.Name, asJSON{p})
 }
 
 func (s *Store) putStale(ctx context.Context, tx *sql.Tx, d engine.Staleness) error {
-	why, err := text(d.Reason)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, tx, putStale, why, d.LastJob, d.LastInstance, d.LastAttempt)
+	return s.run(ctx, tx, putStale, asJSON{d.Reason}, d.LastJob, d.LastInstance, d.LastAttempt)
 }

@@ -295,11 +295,7 @@ func (b *books) nameJobs(ctx context.Context, tx *sql.Tx) (map[string]jobNames, 
 	slices.Sort(numbers)
 	names := make(map[string]jobNames, len(numbers))
 	for page := range slices.Chunk(numbers, pageSize*16) {
-		asked, err := text(page)
-		if err != nil {
-			return nil, err
-		}
-		query, args := byNumber, []any{asked}
+		query, args := byNumber, []any{asJSON{page}}
 		switch by := b.filter.By; {
 		case by == drover.CostByUser:
 			query = byUser
@@ -308,7 +304,7 @@ func (b *books) nameJobs(ctx context.Context, tx *sql.Tx) (map[string]jobNames, 
 		case by.Label() != "":
 			query, args = byLabel, append(args, by.Label())
 		}
-		err = each(ctx, tx, func(row scanner) error {
+		err := each(ctx, tx, func(row scanner) error {
 			var number string
 			var n jobNames
 			err := row.Scan(&number, &n.key, &n.name)

@@ -21,11 +21,7 @@ type Hook struct {
 const mostHooks = 20_000
 
 func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error {
-	kept, err := text(h)
-	if err != nil {
-		return err
-	}
-	if err := s.run(ctx, tx, putHook, h.Key(), h.Fire.Name, kept); err != nil {
+	if err := s.run(ctx, tx, putHook, h.Key(), h.Fire.Name, asJSON{h}); err != nil {
 		return err
 	}
 	return s.run(ctx, tx, capHooks, mostHooks)

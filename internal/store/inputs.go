@@ -28,12 +28,8 @@ func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in d
 
 // MissingInputs returns the hashes whose contents the user has not sent, even if others have.
 func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) (missing []string, err error) {
-	asked, err := text(hashes)
-	if err != nil {
-		return nil, err
-	}
-	missing, err = collect(ctx, s.read, readColumn[string], `SELECT value FROM json_each(?) WHERE value NOT IN
-		(SELECT hash FROM inputs WHERE user_name = ? AND hash IN (SELECT value FROM json_each(?))) ORDER BY key`, asked, user, asked)
+	missing, err = collect(ctx, s.read, readColumn[string], `SELECT value FROM json_each(?1) WHERE value NOT IN
+		(SELECT hash FROM inputs WHERE user_name = ?2 AND hash IN (SELECT value FROM json_each(?1))) ORDER BY key`, asJSON{hashes}, user)
 	if err != nil {
 		return nil, fmt.Errorf("looking up inputs: %w", err)
 	}
@@ -50,12 +46,8 @@ func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 
 // StrayInputs returns the hashes that nobody has sent as an input.
 func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []string, err error) {
-	asked, err := text(hashes)
-	if err != nil {
-		return nil, err
-	}
 	strays, err = collect(ctx, s.read, readColumn[string],
-		`SELECT value FROM json_each(?) WHERE value NOT IN (SELECT hash FROM inputs WHERE hash IN (SELECT value FROM json_each(?)))`, asked, asked)
+		`SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT hash FROM inputs WHERE hash IN (SELECT value FROM json_each(?1)))`, asJSON{hashes})
 	if err != nil {
 		return nil, fmt.Errorf("looking up inputs: %w", err)
 	}

@@ -52,12 +52,8 @@ func (w *work) addAttempts(ctx context.Context, tx *sql.Tx) error {
 	if len(w.single) == 0 {
 		return nil
 	}
-	asked, err := text(w.single)
-	if err != nil {
-		return err
-	}
 	costs := map[drover.JobID]drover.Money{}
-	err = each(ctx, tx, func(row scanner) error {
+	err := each(ctx, tx, func(row scanner) error {
 		id, a, s, err := readAttempt(row)
 		if err != nil {
 			return err
@@ -68,7 +64,7 @@ func (w *work) addAttempts(ctx context.Context, tx *sql.Tx) error {
 		s.need = job.Resources.CPU
 		costs[id] += s.cost(w.now)
 		return nil
-	}, selectAttempts, asked)
+	}, selectAttempts, asJSON{w.single})
 	for id, cost := range costs {
 		w.jobs[id].Cost = cost.USD()
 	}
@@ -89,10 +85,6 @@ func (w *work) addBills(ctx context.Context, tx *sql.Tx) error {
 	if len(w.whole) == 0 {
 		return nil
 	}
-	asked, err := text(w.whole)
-	if err != nil {
-		return err
-	}
 	return each(ctx, tx, func(row scanner) error {
 		var number int64
 		var started drover.Time
@@ -102,7 +94,7 @@ func (w *work) addBills(ctx context.Context, tx *sql.Tx) error {
 			job.Started, job.Cost = standard(started), cost.USD()
 		}
 		return err
-	}, `SELECT job, started, cost FROM bills WHERE job IN (SELECT value FROM json_each(?))`, asked)
+	}, `SELECT job, started, cost FROM bills WHERE job IN (SELECT value FROM json_each(?))`, asJSON{w.whole})
 }
 
 // addLive adds the cost of live attempts to arrays as a whole.

@@ -48,10 +48,6 @@ func dropEnded(ctx context.Context, tx *sql.Tx, j *engine.Job) error {
 	if len(j.After)+len(j.AfterAny) == 0 {
 		return nil
 	}
-	after, err := text(slices.Concat(j.After, j.AfterAny))
-	if err != nil {
-		return err
-	}
 	return each(ctx, tx, func(row scanner) error {
 		var number int64
 		var state drover.JobState
@@ -61,5 +57,5 @@ func dropEnded(ctx context.Context, tx *sql.Tx, j *engine.Job) error {
 			j.After = slices.DeleteFunc(j.After, ended)
 		}
 		return err
-	}, `SELECT number, state FROM jobs WHERE number IN (SELECT value FROM json_each(?)) AND engine IS NULL`, after)
+	}, `SELECT number, state FROM jobs WHERE number IN (SELECT value FROM json_each(?)) AND engine IS NULL`, asJSON{slices.Concat(j.After, j.AfterAny)})
 }

@@ -165,11 +165,7 @@ func redefine(ctx context.Context, tx *sql.Tx, spec drover.JobSpec) error {
 
 // respecify gives a job another specification.
 func respecify(ctx context.Context, tx *sql.Tx, number int64, spec drover.JobSpec) error {
-	kept, err := text(spec)
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE jobs SET spec = ?, priority = ?, cpu_milli = ? WHERE number = ?`, kept, spec.Priority, spec.Resources.CPU, number)
+	_, err := tx.ExecContext(ctx, `UPDATE jobs SET spec = ?, priority = ?, cpu_milli = ? WHERE number = ?`, asJSON{spec}, spec.Priority, spec.Resources.CPU, number)
 	return err
 }
 
@@ -298,19 +294,12 @@ func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
 
 // planAfter makes the job wait for those that it must run after and that are not final yet.
 func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
-	names, err := text(slices.Concat(r.spec.After, r.spec.AfterAny))
-	if err != nil {
-		return err
-	}
+	names := slices.Concat(r.spec.After, r.spec.AfterAny)
 	var ids []int64 // names that are numbers of other jobs
-	for _, name := range slices.Concat(r.spec.After, r.spec.AfterAny) {
+	for _, name := range names {
 		if id, err := drover.ParseJobID(name); err == nil {
 			ids = append(ids, id.Number)
 		}
-	}
-	numbers, err := text(ids)
-	if err != nil {
-		return err
 	}
 	return each(ctx, tx, func(row scanner) error {
 		var number int64
@@ -334,7 +323,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 	}, `SELECT number, name, state, engine IS NOT NULL FROM jobs j
 		WHERE submission = ?1 AND name IN (SELECT value FROM json_each(?2)) OR number IN (SELECT value FROM json_each(?3))
 		AND NOT EXISTS (SELECT 1 FROM jobs s WHERE s.submission = ?1 AND s.name = CAST(j.number AS TEXT)) ORDER BY number`,
-		r.submission, names, numbers)
+		r.submission, asJSON{names}, asJSON{ids})
 }
 
 const (
@@ -362,11 +351,7 @@ func (r *retry) write(ctx context.Context, tx *sql.Tx) (err error) {
 	if err != nil {
 		return err
 	}
-	kept, err := text(r.job)
-	if err != nil {
-		return err
-	}
 	j := r.job
-	_, err = tx.ExecContext(ctx, requeueJob, j.Again, j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, kept, j.Number)
+	_, err = tx.ExecContext(ctx, requeueJob, j.Again, j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, asJSON{j}, j.Number)
 	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"time"
 
@@ -62,10 +63,21 @@ func (d document[T]) Scan(column any) error {
 // into reads a JSON column into v; NULL leaves it unchanged.
 func into[T any](v *T) document[T] { return document[T]{v} }
 
-// text returns v as a JSON column.
-func text(v any) (string, error) {
-	b, err := json.Marshal(v)
-	return string(b), err
+// asJSON is a value to be written to a JSON column.
+type asJSON struct{ of any }
+
+// Value makes asJSON a driver.Valuer.
+func (j asJSON) Value() (driver.Value, error) {
+	text, err := json.Marshal(j.of)
+	return string(text), err
+}
+
+// asJSONIf returns v for a JSON column, or NULL if it is not set.
+func asJSONIf(set bool, v any) any {
+	if !set {
+		return nil
+	}
+	return asJSON{v}
 }
 
 // standard returns a time for people, nil for never.

@@ -183,17 +183,9 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, in arrival, i int) error
 	if err != nil {
 		return err
 	}
-	kept, err := text(job)
-	if err != nil {
-		return err
-	}
-	asked, err := text(spec)
-	if err != nil {
-		return err
-	}
 	first, last := bounds(spec.Array)
 	err = s.run(ctx, tx, insertJob, job.Number, in.numbers[0], batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, spec.Priority,
-		job.Since, drover.JobQueued, spec.Array.Size(), kept, asked)
+		job.Since, drover.JobQueued, spec.Array.Size(), asJSON{job}, asJSON{spec})
 	if err != nil {
 		return err
 	}

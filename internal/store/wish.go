@@ -21,12 +21,8 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 	if wish == nil {
 		return 0, fmt.Errorf("recording a request: %T is not a request", body)
 	}
-	kept, err := text(engine.Event{Body: wish})
-	if err != nil {
-		return 0, fmt.Errorf("recording a request: %w", err)
-	}
 	err = s.change(ctx, "recording a request", func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&row)
+		return tx.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, asJSON{engine.Event{Body: wish}}).Scan(&row)
 	})
 	return row, err
 }
