@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"drover"
 )
@@ -27,13 +26,9 @@ func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in d
 }
 
 // MissingInputs returns the hashes whose contents the user has not sent, even if others have.
-func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) (missing []string, err error) {
-	missing, err = collect(ctx, s.read, readColumn[string], `SELECT value FROM json_each(?1) WHERE value NOT IN
+func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) ([]string, error) {
+	return lookUp(ctx, s, "looking up inputs", readColumn[string], `SELECT value FROM json_each(?1) WHERE value NOT IN
 		(SELECT hash FROM inputs WHERE user_name = ?2 AND hash IN (SELECT value FROM json_each(?1))) ORDER BY key`, asJSON{hashes}, user)
-	if err != nil {
-		return nil, fmt.Errorf("looking up inputs: %w", err)
-	}
-	return missing, nil
 }
 
 // ForgetInputs drops inputs that were sent before a time and that no job uses.
@@ -45,13 +40,9 @@ func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 }
 
 // StrayInputs returns the hashes that nobody has sent as an input.
-func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []string, err error) {
-	strays, err = collect(ctx, s.read, readColumn[string],
+func (s *Store) StrayInputs(ctx context.Context, hashes []string) ([]string, error) {
+	return lookUp(ctx, s, "looking up inputs", readColumn[string],
 		`SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT hash FROM inputs WHERE hash IN (SELECT value FROM json_each(?1)))`, asJSON{hashes})
-	if err != nil {
-		return nil, fmt.Errorf("looking up inputs: %w", err)
-	}
-	return strays, nil
 }
 
 // NoInput is the error for a job with an input that its submitter has not sent.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"drover"
@@ -26,6 +27,15 @@ func collect[T any](ctx context.Context, from source, read func(scanner) (T, err
 		return err
 	}, query, args...)
 	return all, err
+}
+
+// lookUp reads every row of a query, outside of any transaction. An error says what was being done.
+func lookUp[T any](ctx context.Context, s *Store, what string, read func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	all, err := collect(ctx, s.read, read, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, nil
 }
 
 // each calls do for every row of a query.

@@ -77,11 +77,7 @@ func hashOf(secret string) string {
 
 // Tokens lists the tokens that were not revoked, oldest first, including recently expired ones.
 func (s *Store) Tokens(ctx context.Context) ([]drover.Token, error) {
-	tokens, err := collect(ctx, s.read, readToken, `SELECT id, user_name, role, created, expires FROM tokens ORDER BY created, id`)
-	if err != nil {
-		return nil, fmt.Errorf("listing tokens: %w", err)
-	}
-	return tokens, nil
+	return lookUp(ctx, s, "listing tokens", readToken, `SELECT id, user_name, role, created, expires FROM tokens ORDER BY created, id`)
 }
 
 func readToken(row scanner) (t drover.Token, err error) {

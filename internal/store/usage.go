@@ -60,22 +60,14 @@ func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) er
 
 // UsersOver returns the users whose results take more than a number of bytes.
 func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, error) {
-	users, err := collect(ctx, s.read, readColumn[string], `SELECT user_name FROM usage WHERE results > ?`, results)
-	if err != nil {
-		return nil, fmt.Errorf("looking up users over the limit: %w", err)
-	}
-	return users, nil
+	return lookUp(ctx, s, "looking up users over the limit", readColumn[string], `SELECT user_name FROM usage WHERE results > ?`, results)
 }
 
 // OldResults returns the first final jobs with results that ended before a time, of batches that are final as a whole.
-func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (jobs []int64, err error) {
-	jobs, err = collect(ctx, s.read, readColumn[int64],
+func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) ([]int64, error) {
+	return lookUp(ctx, s, "looking up old results", readColumn[int64],
 		`SELECT number FROM jobs j WHERE engine IS NULL AND ended < ? AND EXISTS (SELECT 1 FROM results r WHERE r.job = j.number AND r.bytes > 0)
 		AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.submission = j.submission AND o.engine IS NOT NULL) ORDER BY number LIMIT ?`, before, most)
-	if err != nil {
-		return nil, fmt.Errorf("looking up old results: %w", err)
-	}
-	return jobs, nil
 }
 
 // Leavings returns the indexes of a job's elements with results, and the total size of these.
@@ -104,11 +96,8 @@ func (s *Store) ForgetResults(ctx context.Context, job int64) error {
 }
 
 // ResultsOf returns a user's jobs and elements with results.
-func (s *Store) ResultsOf(ctx context.Context, user string) (ids []drover.JobID, err error) {
-	ids, err = collect(ctx, s.read, func(row scanner) (id drover.JobID, err error) { return id, row.Scan(&id.Number, &id.Index) },
-		`SELECT r.job, r.idx FROM jobs j JOIN results r ON r.job = j.number WHERE j.user_name = ? AND r.bytes > 0`, user)
-	if err != nil {
-		return nil, fmt.Errorf("looking up the results of %s: %w", user, err)
-	}
-	return ids, nil
+func (s *Store) ResultsOf(ctx context.Context, user string) ([]drover.JobID, error) {
+	return lookUp(ctx, s, "looking up the results of "+user, func(row scanner) (id drover.JobID, err error) {
+		return id, row.Scan(&id.Number, &id.Index)
+	}, `SELECT r.job, r.idx FROM jobs j JOIN results r ON r.job = j.number WHERE j.user_name = ? AND r.bytes > 0`, user)
 }

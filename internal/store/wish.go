@@ -29,11 +29,7 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 
 // Wishes returns the unanswered wishes after a row, in the order in which they were recorded.
 func (s *Store) Wishes(ctx context.Context, after int64) ([]Wish, error) {
-	wishes, err := collect(ctx, s.read, readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
-	if err != nil {
-		return nil, fmt.Errorf("reading the requests: %w", err)
-	}
-	return wishes, nil
+	return lookUp(ctx, s, "reading the requests", readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
 }
 
 func readWish(row scanner) (w Wish, err error) {
