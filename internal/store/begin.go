@@ -93,7 +93,7 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 			WithHint("use the version of drover that wrote it")
 	}
 	st.Epoch = max(st.Epoch+1, firstEpoch())
-	_, err = tx.ExecContext(ctx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
+	err = execute(ctx, tx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
 	return st, fresh, err
 }
 

@@ -47,11 +47,9 @@ func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.T
 	pause, again := pauseAfter(failure, h.tries, time.Second)
 	err = s.change(ctx, "recording that a hook ran", func(tx *sql.Tx) error {
 		if again {
-			_, err := tx.ExecContext(ctx, `UPDATE hooks SET tries = tries + 1, next = ? WHERE id = ?`, now.Add(pause), h.ID)
-			return err
+			return execute(ctx, tx, `UPDATE hooks SET tries = tries + 1, next = ? WHERE id = ?`, now.Add(pause), h.ID)
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM hooks WHERE id = ?`, h.ID)
-		return err
+		return execute(ctx, tx, `DELETE FROM hooks WHERE id = ?`, h.ID)
 	})
 	return !again, err
 }

@@ -20,8 +20,7 @@ const (
 // delays their removal.
 func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in drover.File) error {
 	return s.change(ctx, "recording an input", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, addInput, user, in.Hash, in.Size, now)
-		return err
+		return execute(ctx, tx, addInput, user, in.Hash, in.Size, now)
 	})
 }
 
@@ -34,8 +33,7 @@ func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string)
 // ForgetInputs drops inputs that were sent before a time and that no job uses.
 func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 	return s.change(ctx, "deleting the records of inputs", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM inputs WHERE NOT used AND sent < ?`, before)
-		return err
+		return execute(ctx, tx, `DELETE FROM inputs WHERE NOT used AND sent < ?`, before)
 	})
 }
 

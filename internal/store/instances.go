@@ -102,7 +102,7 @@ func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name st
 func (s *Store) KeepRunnerLogs(ctx context.Context, logs map[int64][]string) error {
 	return s.change(ctx, "storing the last lines of runners' logs", func(tx *sql.Tx) error {
 		for id, lines := range logs {
-			if _, err := tx.ExecContext(ctx, `UPDATE instances SET runner_log = ? WHERE id = ?`, asJSON{lines}, id); err != nil {
+			if err := execute(ctx, tx, `UPDATE instances SET runner_log = ? WHERE id = ?`, asJSON{lines}, id); err != nil {
 				return err
 			}
 		}

@@ -64,12 +64,11 @@ func (o *once) remember(ctx context.Context, tx *sql.Tx, numbers []int64, now dr
 	if o == nil || len(numbers) == 0 {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM keys WHERE submitted < ?`, now.Add(-keyTTL)); err != nil {
+	if err := execute(ctx, tx, `DELETE FROM keys WHERE submitted < ?`, now.Add(-keyTTL)); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO keys (user_name, key, digest, first, jobs, submitted) VALUES (?, ?, ?, ?, ?, ?)`,
+	return execute(ctx, tx, `INSERT INTO keys (user_name, key, digest, first, jobs, submitted) VALUES (?, ?, ?, ?, ?, ?)`,
 		o.user, o.key, o.digest, numbers[0], len(numbers), now)
-	return err
 }
 
 // consecutive returns n numbers from first on.

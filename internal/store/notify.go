@@ -16,9 +16,8 @@ func (s *Store) notify(ctx context.Context, tx *sql.Tx, submission int64, n *dro
 	if n == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO notify (submission, url, failed, final) VALUES (?, ?, ?, ?)`,
+	return execute(ctx, tx, `INSERT INTO notify (submission, url, failed, final) VALUES (?, ?, ?, ?)`,
 		submission, n.URL, slices.Contains(n.On, drover.NotifyFailed), slices.Contains(n.On, drover.NotifyFinal))
-	return err
 }
 
 // Telling is a message that is due.
@@ -100,11 +99,9 @@ func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.T
 	pause, again := pauseAfter(failure, t.tries, time.Minute)
 	err = s.change(ctx, "recording a sent message", func(tx *sql.Tx) error {
 		if again {
-			_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = tries + 1, next = ? WHERE submission = ?`, now.Add(pause), t.Message.FirstJob)
-			return err
+			return execute(ctx, tx, `UPDATE notify SET tries = tries + 1, next = ? WHERE submission = ?`, now.Add(pause), t.Message.FirstJob)
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = 0, next = 0, `+t.Message.Event+` = FALSE WHERE submission = ?`, t.Message.FirstJob)
-		return err
+		return execute(ctx, tx, `UPDATE notify SET tries = 0, next = 0, `+t.Message.Event+` = FALSE WHERE submission = ?`, t.Message.FirstJob)
 	})
 	return !again, err
 }
@@ -121,7 +118,6 @@ func (s *Store) ForgetTold(ctx context.Context) error {
 		return nil
 	}
 	return s.change(ctx, "deleting old messages", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE`+told)
-		return err
+		return execute(ctx, tx, `DELETE`+told)
 	})
 }

@@ -21,13 +21,12 @@ func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []dro
 
 func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []drover.File, warnings []string) error {
 	// This attempt's files have replaced those of earlier attempts, whose lists would only fill the disk.
-	if _, err := tx.ExecContext(ctx, `UPDATE outputs SET files = '[]' WHERE job = ? AND idx = ? AND number < ?`, id.Job.Number, id.Job.Index, id.Number); err != nil {
+	if err := execute(ctx, tx, `UPDATE outputs SET files = '[]' WHERE job = ? AND idx = ? AND number < ?`, id.Job.Number, id.Job.Index, id.Number); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
+	return execute(ctx, tx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files, warnings = excluded.warnings`,
 		id.Job.Number, id.Job.Index, id.Number, asJSON{files}, asJSONIf(len(warnings) > 0, warnings))
-	return err
 }
 
 // OutputsSize returns how many bytes Outputs would read.

@@ -9,7 +9,6 @@ import (
 // controller has taken over, or something has locked the records.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.change(ctx, "checking whether the records can be written", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = closing`)
-		return err
+		return execute(ctx, tx, `UPDATE fleet SET closing = closing`)
 	})
 }

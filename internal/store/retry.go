@@ -82,7 +82,7 @@ func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batc
 // put back.
 func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err error) {
 	err = s.change(ctx, "requeueing failed jobs", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = FALSE`); err != nil {
+		if err := execute(ctx, tx, `UPDATE fleet SET closing = FALSE`); err != nil {
 			return err
 		}
 		for _, spec := range specs {
@@ -141,11 +141,10 @@ func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, 
 
 // unfinish makes a job that succeeded count as cancelled, to be retried.
 func unfinish(ctx context.Context, tx *sql.Tx, number int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE elements SET state = 'cancelled' WHERE job = ?`, number)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `UPDATE jobs SET cancelled = cancelled + succeeded, succeeded = 0, state = 'cancelled' WHERE number = ?`, number)
+	if err := execute(ctx, tx, `UPDATE elements SET state = 'cancelled' WHERE job = ?`, number); err != nil {
+		return err
 	}
-	return err
+	return execute(ctx, tx, `UPDATE jobs SET cancelled = cancelled + succeeded, succeeded = 0, state = 'cancelled' WHERE number = ?`, number)
 }
 
 // redefine gives spec to the final job of its name that did not succeed, if there is one.
@@ -165,8 +164,7 @@ func redefine(ctx context.Context, tx *sql.Tx, spec drover.JobSpec) error {
 
 // respecify gives a job another specification.
 func respecify(ctx context.Context, tx *sql.Tx, number int64, spec drover.JobSpec) error {
-	_, err := tx.ExecContext(ctx, `UPDATE jobs SET spec = ?, priority = ?, cpu_milli = ? WHERE number = ?`, asJSON{spec}, spec.Priority, spec.Resources.CPU, number)
-	return err
+	return execute(ctx, tx, `UPDATE jobs SET spec = ?, priority = ?, cpu_milli = ? WHERE number = ?`, asJSON{spec}, spec.Priority, spec.Resources.CPU, number)
 }
 
 // retryAll puts jobs back, each after those that it must run after.
@@ -340,9 +338,9 @@ const (
 
 func (r *retry) write(ctx context.Context, tx *sql.Tx) (err error) {
 	if r.id.Index < 0 {
-		_, err = tx.ExecContext(ctx, requeueElements, r.id.Number)
+		err = execute(ctx, tx, requeueElements, r.id.Number)
 	} else {
-		_, err = tx.ExecContext(ctx, requeueElement, r.id.Number, r.id.Index)
+		err = execute(ctx, tx, requeueElement, r.id.Number, r.id.Index)
 	}
 	if err != nil {
 		return err
@@ -352,6 +350,5 @@ func (r *retry) write(ctx context.Context, tx *sql.Tx) (err error) {
 		return err
 	}
 	j := r.job
-	_, err = tx.ExecContext(ctx, requeueJob, j.Again, j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, asJSON{j}, j.Number)
-	return err
+	return execute(ctx, tx, requeueJob, j.Again, j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, asJSON{j}, j.Number)
 }

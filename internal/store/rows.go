@@ -53,6 +53,12 @@ func each(ctx context.Context, from source, do func(scanner) error, query string
 	return rows.Err()
 }
 
+// execute runs a query without a result.
+func execute(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	_, err := tx.ExecContext(ctx, query, args...)
+	return err
+}
+
 // readColumn reads a row of one column.
 func readColumn[T any](row scanner) (v T, err error) { return v, row.Scan(&v) }
 

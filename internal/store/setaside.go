@@ -83,15 +83,15 @@ const (
 func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 	job := drover.JobID{Number: f.job, Index: f.index}
 	what := fmt.Sprintf("attempt %d of job %v: %s", f.number, job, f.why)
-	if _, err := tx.ExecContext(ctx, keepAside, f.job, what, f.job, f.index, f.number); err != nil {
+	if err := execute(ctx, tx, keepAside, f.job, what, f.job, f.index, f.number); err != nil {
 		return err
 	}
 	if f.attempt {
-		if _, err := tx.ExecContext(ctx, dropAttempt, f.job, f.index, f.number); err != nil {
+		if err := execute(ctx, tx, dropAttempt, f.job, f.index, f.number); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, requeueFoul, drover.MaxNumber, f.job, f.index); err != nil {
+	if err := execute(ctx, tx, requeueFoul, drover.MaxNumber, f.job, f.index); err != nil {
 		return err
 	}
 	var j engine.Job

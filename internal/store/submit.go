@@ -96,7 +96,7 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, term
 			return nil, err
 		}
 	}
-	if _, err = tx.ExecContext(ctx, countQueued, elements); err != nil {
+	if err := execute(ctx, tx, countQueued, elements); err != nil {
 		return nil, err
 	}
 	return numbers, checkUsage(ctx, tx, batch.User, terms.Limits, before.Inputs)

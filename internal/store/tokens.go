@@ -37,13 +37,11 @@ func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.Token
 		t.Expires = standard(expires)
 	}
 	err := s.change(ctx, "creating a token", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM tokens WHERE expires <> 0 AND expires < ?`, now.Add(-expiredShown))
-		if err != nil {
+		if err := execute(ctx, tx, `DELETE FROM tokens WHERE expires <> 0 AND expires < ?`, now.Add(-expiredShown)); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO tokens (id, user_name, role, hash, created, expires) VALUES (?, ?, ?, ?, ?, ?)`,
+		return execute(ctx, tx, `INSERT INTO tokens (id, user_name, role, hash, created, expires) VALUES (?, ?, ?, ?, ?, ?)`,
 			t.ID, t.User, t.Role, hashOf(t.Secret), now, expires)
-		return err
 	})
 	if err != nil {
 		return drover.NewToken{}, err

@@ -87,11 +87,10 @@ func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes i
 // ForgetResults records that a job's results are gone.
 func (s *Store) ForgetResults(ctx context.Context, job int64) error {
 	return s.change(ctx, fmt.Sprintf("deleting the records of the results of job %d", job), func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM outputs WHERE job = ?`, job); err != nil {
+		if err := execute(ctx, tx, `DELETE FROM outputs WHERE job = ?`, job); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE results SET bytes = 0 WHERE job = ?`, job)
-		return err
+		return execute(ctx, tx, `UPDATE results SET bytes = 0 WHERE job = ?`, job)
 	})
 }
 
