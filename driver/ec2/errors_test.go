@@ -23,6 +23,3 @@ func TestPage(t *testing.T) {
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "ec2", &errs, func(a kit.Answer) error { return &smithy.GenericAPIError{Code: a.Code, Message: a.Message} })
 }
-
-// answer returns an EC2 error with a code.
-func answer(code string) error { return &smithy.GenericAPIError{Code: code} }

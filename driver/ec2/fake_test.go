@@ -59,14 +59,14 @@ type kind struct {
 
 // held is an instance.
 type held struct {
-	id, kind, zone, image, market, token string
-	tags                                 map[string]string
-	created, ended                       time.Time
-	stopped                              bool
-	gib                                  int // the root volume's size
-	reason                               string
-	launch                               url.Values // the call that made it
-	override                             url.Values
+	id, kind, zone, image, market string
+	tags                          map[string]string
+	created, ended                time.Time
+	stopped                       bool
+	gib                           int // the root volume's size
+	reason                        string
+	launch                        url.Values // the call that made it
+	override                      url.Values
 }
 
 type answered struct{ request, reply string }

@@ -40,9 +40,6 @@ func (g *gallery) FindImages(_ context.Context, ref string, _ drover.Arch) (foun
 	return found, g.err
 }
 
-// plain is a cloud that finds no images.
-type plain struct{ driver.Cloud }
-
 func candidate(arch drover.Arch) driver.Candidate {
 	return driver.Candidate{ProviderType: "t", Arch: arch}
 }

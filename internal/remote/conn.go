@@ -187,7 +187,7 @@ func (c *Conn) lost(err error) error {
 	// The channel normally ends with the output or at once after it; a hostile instance must not make us wait.
 	select {
 	case <-c.control.ended:
-		return drover.Errorf(drover.KindUnreachable, "the control stream ended: %s%s", c.control.end(), after(": ", c.control.stderr.lastLines()))
+		return drover.Errorf(drover.KindUnreachable, "the control stream ended: %s%s", c.control.end(), afterColon(c.control.stderr.lastLines()))
 	case <-c.closed:
 	case <-time.After(time.Second):
 	}

@@ -168,5 +168,5 @@ func (s *session) bootProbe() error {
 		return s.deadlines.fail(err)
 	}
 	said := strings.TrimSpace(out.lastLines() + " " + p.stderr.lastLines())
-	return drover.Errorf(drover.KindTransient, "boot probe %s%s", p.end(), after(": ", said))
+	return drover.Errorf(drover.KindTransient, "boot probe %s%s", p.end(), afterColon(said))
 }

@@ -168,7 +168,7 @@ func (l *lease) cause(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return drover.Errorf(drover.KindTransient, "a bulk transfer made no progress for %v", l.pool.conn.times.Stall)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe):
-		return l.pool.conn.broken(fmt.Errorf("the bulk channel ended%s", after(": ", l.proc.stderr.lastLines())))
+		return l.pool.conn.broken(fmt.Errorf("the bulk channel ended%s", afterColon(l.proc.stderr.lastLines())))
 	default:
 		return transient("during a bulk transfer", err)
 	}

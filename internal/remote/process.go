@@ -101,7 +101,7 @@ func (p *process) wait() error {
 	if p.code == 0 {
 		return nil
 	}
-	return drover.Errorf(drover.KindTransient, "%s%s", p.end(), after(": ", p.stderr.lastLines()))
+	return drover.Errorf(drover.KindTransient, "%s%s", p.end(), afterColon(p.stderr.lastLines()))
 }
 
 // vanished reports, once the channel has ended, whether it is unknown how the command ended.
@@ -263,10 +263,10 @@ func onOneLine(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(drover.Sanitize(s), string(utf8.RuneError), " "))
 }
 
-// after returns mark and s, or nothing if s is empty.
-func after(mark, s string) string {
+// afterColon returns a colon and s, or nothing if s is empty.
+func afterColon(s string) string {
 	if s == "" {
 		return ""
 	}
-	return mark + s
+	return ": " + s
 }
