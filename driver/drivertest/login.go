@@ -162,7 +162,7 @@ func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.Publi
 		return drover.Errorf(drover.KindHostKey, "instance %s has a different host key from the installed one", in.ID), nil
 	}
 	err := t.cloud.VerifyHostKey(ctx, in, offered.Marshal(), nil)
-	if first := (*driver.RunFirst)(nil); errors.As(err, &first) {
+	if _, ok := errors.AsType[*driver.RunFirst](err); ok {
 		return nil, err
 	}
 	if err != nil && drover.KindOf(err) == drover.KindUnsupported && t.cloud.Capabilities().HostKeys != driver.HostKeysVerified {
@@ -260,7 +260,7 @@ func checkHostKey(ctx context.Context, t *trial) error {
 		kinds = []drover.ErrorKind{drover.KindHostKey, drover.KindTransient}
 	}
 	err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), nil)
-	if first := (*driver.RunFirst)(nil); errors.As(err, &first) { // not the output of any instance
+	if _, ok := errors.AsType[*driver.RunFirst](err); ok { // not the output of any instance
 		err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), []byte{})
 	}
 	return wantKind("verifying an unknown host key", err, kinds...)

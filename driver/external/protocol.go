@@ -194,7 +194,7 @@ func decode(line []byte, id int64, result any) error {
 func unmarshal(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(into)
-	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) && t.Field != "" {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
 		return fmt.Errorf("%s is of the wrong type (%s)", t.Field, t.Value)
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 		return err
 	case driver.HostKeysVerified:
 		err := c.cloud.VerifyHostKey(ctx, c.Instance, key.Marshal(), output)
-		if first := (*driver.RunFirst)(nil); errors.As(err, &first) {
+		if first, ok := errors.AsType[*driver.RunFirst](err); ok {
 			return &remote.RunFirst{Command: first.Command}
 		}
 		if err != nil {

@@ -174,7 +174,7 @@ const runtimeFailed = 125
 // none is installed, other instances are unlikely to have one, since they boot the same image.
 func noRuntime(image string, err error) error {
 	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no working container runtime: " + err.Error()}
-	if found := (*container.FindError)(nil); errors.As(err, &found) && found.NoneInstalled() {
+	if found, ok := errors.AsType[*container.FindError](err); ok && found.NoneInstalled() {
 		e.Why, e.Text = container.NoRuntime, err.Error()
 	}
 	return e

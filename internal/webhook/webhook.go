@@ -86,7 +86,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	}
 	answer, err := c.client().Do(request)
 	if err != nil {
-		if own := (*drover.Error)(nil); errors.As(err, &own) {
+		if own, ok := errors.AsType[*drover.Error](err); ok {
 			return drover.Errorf(own.Kind, "posting to %s: %s", target.Host, own.Message).WithHint("%s", own.Hint)
 		}
 		return drover.Errorf(drover.KindTransient, "posting to %s: %v", target.Host, withoutURL(err))
@@ -104,7 +104,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 
 // withoutURL returns an error without the address in it: whoever knows that can post.
 func withoutURL(err error) error {
-	if e := (*url.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err
