@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -368,7 +367,7 @@ func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
 		if _, err := remote.LoadLoginKeys(daemon.Paths(cloud.SSH.Keys)); err != nil {
 			return err
 		}
-		if err := cloud.Decode(reflect.New(reflect.TypeOf(kind.Keys)).Interface()); err != nil {
+		if err := kind.CheckKeys(cloud); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"os"
-	"reflect"
 
 	"drover"
 	"drover/internal/config"
@@ -22,7 +21,7 @@ func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff dr
 		return diff, err
 	}
 	for _, cloud := range c.Clouds {
-		if err := cloud.Decode(reflect.New(reflect.TypeOf(d.Program.Drivers[cloud.Driver].Keys)).Interface()); err != nil {
+		if err := d.Program.Drivers[cloud.Driver].CheckKeys(cloud); err != nil {
 			return diff, err
 		}
 	}

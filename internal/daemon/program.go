@@ -5,10 +5,12 @@ package daemon
 
 import (
 	"io/fs"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 
 	"drover/driver"
+	"drover/internal/config"
 )
 
 // Program is what a main package provides.
@@ -23,6 +25,11 @@ type Kind struct {
 	Open driver.Opener
 	Keys any  // of the type into which it decodes its own keys of the configuration; a [booted] if that is known before a cloud is open
 	Here bool // it is on this host, so that calls to it need no network
+}
+
+// CheckKeys refuses a cloud whose own keys its driver cannot read.
+func (k Kind) CheckKeys(c config.Cloud) error {
+	return c.Decode(reflect.New(reflect.TypeOf(k.Keys)).Interface())
 }
 
 // Build describes the build of a program.
