@@ -43,7 +43,7 @@ func (a *app) service(context.Context) (drover.Service, error) {
 //
 // The local token of a configuration is sent only to the controller of that configuration.
 func (a *app) findController() (at whereabouts, err error) {
-	at.base = cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
+	at.base = a.givenServer()
 	if at.token, err = a.givenToken(); err != nil {
 		return at, err
 	}
@@ -62,6 +62,11 @@ func (a *app) findController() (at whereabouts, err error) {
 			WithHint("drover serve -c FILE starts a controller; drover run does not need one")
 	}
 	return at, nil
+}
+
+// givenServer returns the controller's URL from the command line or the environment; empty if neither has one.
+func (a *app) givenServer() string {
+	return cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
 }
 
 // givenToken returns the token from the command line or the environment; empty if neither has one.

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +76,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 		if _, err := f.filter(); err != nil {
 			return err
 		}
-		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
+		named := a.givenServer() != ""
 		if len(a.lists) > 0 || !named && a.config == "" {
 			return a.previewOffers(cmd.Context(), *f) // for this host, as for drover run
 		}
