@@ -42,7 +42,11 @@ type manifest struct {
 	Spec     struct {
 		Template struct {
 			Spec struct {
-				Account    string `yaml:"serviceAccountName"`
+				Account  string `yaml:"serviceAccountName"`
+				Security struct {
+					User  int `yaml:"runAsUser"`
+					Group int `yaml:"fsGroup"`
+				} `yaml:"securityContext"`
 				Containers []struct {
 					Image   string
 					Command []string
@@ -55,6 +59,7 @@ type manifest struct {
 					Name   string
 					Secret struct {
 						Name string `yaml:"secretName"`
+						Mode int    `yaml:"defaultMode"`
 					}
 				}
 			}
@@ -111,6 +116,11 @@ func TestManifests(t *testing.T) {
 		want, _ := os.ReadFile(authority.File)
 		if err != nil || string(ca) != string(want) {
 			t.Errorf("ca.crt is %q (%v)", ca, err)
+		}
+	})
+	t.Run("the autoscaler, which does not run as root, can read the secret", func(t *testing.T) {
+		if mode := pod.Volumes[0].Secret.Mode; pod.Security.User == 0 || pod.Security.Group == 0 || mode != 0o440 {
+			t.Errorf("user %d, group %d, mode %#o", pod.Security.User, pod.Security.Group, mode)
 		}
 	})
 	t.Run("the autoscaler has the flags that Drover needs", func(t *testing.T) {
