@@ -47,6 +47,8 @@ type manifest struct {
 					User  int `yaml:"runAsUser"`
 					Group int `yaml:"fsGroup"`
 				} `yaml:"securityContext"`
+				Selector   map[string]string `yaml:"nodeSelector"`
+				Affinity   yaml.MapSlice
 				Containers []struct {
 					Image   string
 					Command []string
@@ -121,6 +123,11 @@ func TestManifests(t *testing.T) {
 	t.Run("the autoscaler, which does not run as root, can read the secret", func(t *testing.T) {
 		if mode := pod.Volumes[0].Secret.Mode; pod.Security.User == 0 || pod.Security.Group == 0 || mode != 0o440 {
 			t.Errorf("user %d, group %d, mode %#o", pod.Security.User, pod.Security.Group, mode)
+		}
+	})
+	t.Run("the autoscaler runs on any node that is not in a group, whoever provides the control plane", func(t *testing.T) {
+		if text := fmt.Sprint(pod.Affinity); len(pod.Selector) > 0 || !strings.Contains(text, "drover/group") || !strings.Contains(text, "DoesNotExist") {
+			t.Errorf("selector %v, affinity %s", pod.Selector, text)
 		}
 	})
 	t.Run("the autoscaler has the flags that Drover needs", func(t *testing.T) {
