@@ -119,8 +119,7 @@ func (e *Engine) whyNoNext(name string) *Verdict {
 	case p.count >= p.spec.Max:
 		return new(e.verdict(drover.ReasonPool, "it has reached its max of %d, so its autoscaler requests no more nodes", p.spec.Max))
 	}
-	here := pool.Place{Cloud: p.spec.Clouds[0], Zone: p.spec.Zones[0]}
-	_, why := e.rentable(p, pool.Demand{Place: here})
+	_, why := e.rentable(p, pool.Demand{Place: p.place()})
 	if why != nil {
 		why.Text = "it cannot get another node now: " + why.Text
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"drover"
 	"drover/internal/engine/fleet"
@@ -23,6 +24,12 @@ import (
 
 // grouped reports whether the pool is a node group.
 func (p *poolOf) grouped() bool { return p.spec.Kind == drover.PoolGroup }
+
+// place returns where a node group's nodes are. Its zone may be written as ZONE or CLOUD/ZONE.
+func (p *poolOf) place() pool.Place {
+	cloud := p.spec.Clouds[0]
+	return pool.Place{Cloud: cloud, Zone: strings.TrimPrefix(p.spec.Zones[0], cloud+"/")}
+}
 
 // inGroup reports whether the instance belongs to a configured node group.
 func (e *Engine) inGroup(in *fleet.Member) bool {
@@ -315,7 +322,7 @@ func (e *Engine) NodeGroups() (all []drover.NodeGroup) {
 }
 
 func (e *Engine) nodeGroup(p *poolOf) drover.NodeGroup {
-	g := drover.NodeGroup{Name: p.Name, Min: p.spec.Min, Max: p.spec.Max, Target: p.count, Zone: p.spec.Zones[0], Offer: e.leastOffer(p)}
+	g := drover.NodeGroup{Name: p.Name, Min: p.spec.Min, Max: p.spec.Max, Target: p.count, Zone: p.place().Zone, Offer: e.leastOffer(p)}
 	if why := e.whyUnfilled(p); why != nil {
 		g.Reason = new(why.Reason())
 	}

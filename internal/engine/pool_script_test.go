@@ -133,7 +133,7 @@ func (p *player) group(args []string) engine.GroupAsked {
 // groups prints what an autoscaler sees.
 func (p *player) groups() {
 	for _, g := range p.e.NodeGroups() {
-		p.print("%s: target %d of %d", g.Name, g.Target, g.Max)
+		p.print("%s in %s: target %d of %d", g.Name, g.Zone, g.Target, g.Max)
 		for _, n := range g.Nodes {
 			text := fmt.Sprintf("%s %s", cmp.Or(n.Name, "nothing"), n.State)
 			if n.Joined {
