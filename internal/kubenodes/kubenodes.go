@@ -146,8 +146,8 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	return nil
 }
 
-// admit gives a working node what its group's template promised, and removes its startup taints. Labels by the cloud's
-// own controller stay.
+// admit gives a working node what its group's template promised, and removes the startup taint. Labels by the cloud's own
+// controller stay, and so do other components' startup taints.
 func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	look := k.Look(group)
 	labels := map[string]string{}
@@ -161,10 +161,13 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, ob
 	}
 	maps.Copy(labels, look.Labels)
 	labels[fleetLabel], labels[GroupLabel] = k.Name, group
-	taints := slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
+	taints := slices.Clone(object.Spec.Taints)
 	for _, text := range look.Taints {
 		t := drover.ParseTaint(text)
-		if !strings.HasPrefix(t.Key, drover.StartupTaint) && !has(taints, t.Key) {
+		same := func(o taint) bool { return o.Key == t.Key && o.Effect == t.Effect }
+		if strings.HasPrefix(t.Key, drover.StartupTaint) {
+			taints = slices.DeleteFunc(taints, func(o taint) bool { return o.Key == t.Key })
+		} else if !slices.ContainsFunc(taints, same) {
 			taints = append(taints, taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}

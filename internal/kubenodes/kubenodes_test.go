@@ -243,6 +243,22 @@ func TestWorkingNodesAreAdmitted(t *testing.T) {
 	}
 }
 
+// covers S6
+func TestOtherTaintsOfANodeStay(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
+	look := w.k.Look("web")
+	look.Taints = append(look.Taints, "batch=yes:NoExecute")
+	w.k.Look = func(string) Look { return look }
+	n := w.join("one", "c:///1", true)
+	others := []taint{{Key: drover.StartupTaint + "storage", Effect: "NoSchedule"}, {Key: "batch", Value: "yes", Effect: "NoSchedule"}}
+	n.Spec.Taints = append(n.Spec.Taints, others...)
+	w.wantTold("1 joined")
+	if want := append(others, taint{Key: "batch", Value: "yes", Effect: "NoExecute"}); !slices.Equal(n.Spec.Taints, want) {
+		t.Errorf("its taints are %v, want %v: another component's startup taint, and both effects", n.Spec.Taints, want)
+	}
+}
+
 // covers S8
 func TestAbsentNodesAreReported(t *testing.T) {
 	w := newWorld(t)
