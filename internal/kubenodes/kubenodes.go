@@ -260,7 +260,7 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (failed error) {
 
 // removeGone removes the Node object of an instance that is known to be gone.
 func (k *Keeper) removeGone(ctx context.Context, groups *drover.NodeGroups, id string, n *node) error {
-	if n.Meta.Labels[fleetLabel] != k.Name {
+	if id == "" || n.Meta.Labels[fleetLabel] != k.Name {
 		return nil
 	}
 	if g, _ := groups.Find(id); g != nil {

@@ -376,7 +376,8 @@ func TestNodesOfGoneInstancesAreRemoved(t *testing.T) {
 			n.Meta.Labels[fleetLabel], n.Meta.Labels[GroupLabel] = "f", "web"
 		}
 	}
-	w.fleet.gone = []string{"c:///1", "c:///3"}
+	w.api.nodes["plane"].Meta.Labels[fleetLabel], w.api.nodes["plane"].Meta.Labels[GroupLabel] = "f", "web"
+	w.fleet.gone = []string{"c:///1", "c:///3", ""} // an instance that its cloud never named is gone, too
 	w.wantTold()
 	for name, want := range map[string]bool{"gone": false, "unknown": true, "foreign": true, "plane": true} {
 		if _, there := w.api.nodes[name]; there != want {
