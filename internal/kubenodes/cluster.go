@@ -24,7 +24,7 @@ import (
 // Cluster is an API server that is reached as a kubeconfig file specifies.
 type Cluster struct {
 	server string
-	token  string
+	token  func() (string, error) // nil: none
 	http   *http.Client
 }
 
@@ -89,12 +89,17 @@ func Open(path string) (*Cluster, error) {
 		}
 		for _, one := range file.Users {
 			if u := one.User; one.Name == context.Context.User {
-				if c.token = u.Token; u.TokenFile != "" {
-					token, err := content(dir, u.TokenFile, "")
-					if err != nil {
+				switch {
+				case u.TokenFile != "":
+					c.token = func() (string, error) { // it is replaced before it expires
+						token, err := content(dir, u.TokenFile, "")
+						return strings.TrimSpace(string(token)), err
+					}
+					if _, err := c.token(); err != nil {
 						return nil, err
 					}
-					c.token = strings.TrimSpace(string(token))
+				case u.Token != "":
+					c.token = func() (string, error) { return u.Token, nil }
 				}
 				if err := identify(config, dir, [2]string{u.Cert, u.CertData}, [2]string{u.Key, u.KeyData}); err != nil {
 					return nil, err
@@ -178,8 +183,12 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 		return err
 	}
 	r.Header.Set("Content-Type", cmp.Or(kind, "application/json"))
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != nil {
+		token, err := c.token()
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {

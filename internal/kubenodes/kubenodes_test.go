@@ -386,6 +386,31 @@ func TestNodesOfGoneInstancesAreRemoved(t *testing.T) {
 	}
 }
 
+func TestATokenFileIsReadAgain(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	config, token := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "token")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(token, "expired\n")
+	write(config, fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: %s}}]\nusers: [{name: u, user: {tokenFile: token}}]\n", w.k.Cluster.server))
+	cluster, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.k.Cluster = cluster
+	if err := w.round(); err == nil {
+		t.Error("the expired token was accepted")
+	}
+	write(token, "secret\n")
+	if err := w.round(); err != nil {
+		t.Errorf("the new token is not in use: %v", err)
+	}
+}
+
 func TestUnusableKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for text, want := range map[string]string{
