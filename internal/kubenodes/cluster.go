@@ -55,6 +55,8 @@ type kubeconfig struct {
 			CertData  string `yaml:"client-certificate-data"`
 			Key       string `yaml:"client-key"`
 			KeyData   string `yaml:"client-key-data"`
+			Exec      any    `yaml:"exec"`
+			Provider  any    `yaml:"auth-provider"`
 		} `yaml:"user"`
 	} `yaml:"users"`
 }
@@ -89,6 +91,9 @@ func Open(path string) (*Cluster, error) {
 		}
 		for _, one := range file.Users {
 			if u := one.User; one.Name == context.Context.User {
+				if u.Exec != nil || u.Provider != nil {
+					return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig %s uses a credential plugin, which Drover does not run", path).WithHint("use the token of a service account: drover kubernetes manifests creates one")
+				}
 				switch {
 				case u.TokenFile != "":
 					c.token = func() (string, error) { // it is replaced before it expires

@@ -414,6 +414,7 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 func TestUnusableKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for text, want := range map[string]string{
+		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: aws}}}]": "credential plugin",
 		"current-context: none": "no server", "{": "reading the kubeconfig",
 		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x, certificate-authority-data: '!'}}]": "illegal base64",
 	} {
