@@ -174,11 +174,21 @@ func (c *Controller) poolInit(cl *cloud, f engine.Create) drover.Secret {
 		look[drover.GPULabel] = drover.AnyGPU
 	}
 	maps.Copy(look, p.Group.Labels)
-	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(look)) {
-		labels = append(labels, key+"="+look[key])
-	}
 	id := cl.own.Capabilities().NodeIDAtInit(f.Candidates[0].Zone, f.Name)
 	return drover.NewSecret(strings.NewReplacer("{token}", c.cfg.Key.JoinToken(f.Name).Reveal(), "{node_id}", id,
-		"{labels}", strings.Join(labels, ","), "{taints}", strings.Join(p.Group.Taints, ",")).Replace(p.Init))
+		"{labels}", kubeletLabels(look), "{taints}", strings.Join(p.Group.Taints, ",")).Replace(p.Init))
+}
+
+// kubeletLabels returns labels for a kubelet's --node-labels. With most labels of Kubernetes' own, such as
+// node-role.kubernetes.io/worker, a kubelet does not start; its node gets them when it is admitted.
+func kubeletLabels(labels map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		prefix, _, _ := strings.Cut(key, "/")
+		within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+		if own := within("kubernetes.io") || within("k8s.io"); !own || within("node.kubernetes.io") || within("kubelet.kubernetes.io") {
+			all = append(all, key+"="+labels[key])
+		}
+	}
+	return strings.Join(all, ",")
 }
