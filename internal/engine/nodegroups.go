@@ -379,6 +379,9 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 		if o.Type.Name != least.Type.Name {
 			least.Type.Name = ""
 		}
+		if o.Type.Resources.Arch != r.Arch {
+			r.Arch = ""
+		}
 	}
 	p.offer = &least
 	return p.offer

@@ -134,6 +134,9 @@ func (p *player) group(args []string) engine.GroupAsked {
 func (p *player) groups() {
 	for _, g := range p.e.NodeGroups() {
 		p.print("%s in %s: target %d of %d", g.Name, g.Zone, g.Target, g.Max)
+		if o := g.Offer; o != nil && o.Type.Resources.Arch != "amd64" {
+			p.print("  for %s", cmp.Or(o.Type.Resources.Arch, "any architecture"))
+		}
 		for _, n := range g.Nodes {
 			text := fmt.Sprintf("%s %s", cmp.Or(n.Name, "nothing"), n.State)
 			if n.Joined {

@@ -146,6 +146,9 @@ func (p *player) offers(args []string) {
 		o := drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: zone, Market: market, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}}
+		if strings.HasPrefix(parts[0], "arm") {
+			o.Type.Resources.Arch = "arm64"
+		}
 		if len(parts) > 4 { // the price of a GiB of its volume
 			o.DiskPrice, _ = drover.ParseMoney(parts[4])
 			o.Type.Resources.Disk = 0

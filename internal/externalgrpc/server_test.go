@@ -278,6 +278,21 @@ func TestTemplate(t *testing.T) {
 			t.Errorf("taints are %v", n.Spec.Taints)
 		}
 	})
+	t.Run("nodes that may have either architecture are promised with neither", func(t *testing.T) {
+		f := twoGroups()
+		f.groups[0].Offer.Type.Resources.Arch = ""
+		got, err := asked(t, f, false).NodeGroupTemplateNodeInfo(within(t), &protos.NodeGroupTemplateNodeInfoRequest{Id: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &protos.Node{}
+		if err := proto.Unmarshal(got.NodeBytes, n); err != nil {
+			t.Fatal(err)
+		}
+		if arch, there := n.Metadata.Labels["kubernetes.io/arch"]; there {
+			t.Errorf("the label kubernetes.io/arch is %q", arch)
+		}
+	})
 	t.Run("without an offering there is no template, since an empty one would crash the autoscaler", func(t *testing.T) {
 		_, err := c.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: "b"})
 		wantCode(t, err, codes.Unimplemented)

@@ -46,7 +46,10 @@ func template(g *drover.NodeGroup, look Look) *protos.Node {
 	r := g.Offer.Type.Resources
 	name := "template-" + g.Name
 	labels := map[string]string{
-		"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": string(r.Arch), "topology.kubernetes.io/zone": g.Zone,
+		"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "topology.kubernetes.io/zone": g.Zone,
+	}
+	if r.Arch != "" {
+		labels["kubernetes.io/arch"] = string(r.Arch)
 	}
 	if t := g.Offer.Type; t.Name != "" {
 		labels["node.kubernetes.io/instance-type"] = t.ProviderType
