@@ -75,12 +75,19 @@ func (f Files) config() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Serve serves on a listener until ctx ends.
+// Serve serves on a listener until ctx ends. It reads the files again for each connection, since certificates are renewed;
+// if they cannot be used then, those of the start stay in use.
 func (s *Server) Serve(ctx context.Context, l net.Listener, files Files) error {
 	config, err := files.config()
 	if err != nil {
 		l.Close()
 		return err
+	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if renewed, err := files.config(); err == nil {
+			return renewed, nil
+		}
+		return nil, nil
 	}
 	return serve(ctx, l, config, s)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -364,4 +365,38 @@ func TestClientsWithoutAValidCertificateGetNoAnswer(t *testing.T) {
 	if len(f.asked) > 0 {
 		t.Errorf("requested %v", f.asked)
 	}
+}
+
+func TestARenewedCertificateIsServedWithoutARestart(t *testing.T) {
+	f, old, renewed := twoGroups(), kubetest.NewAuthority(t), kubetest.NewAuthority(t)
+	now, later := files(old), files(renewed)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- New(f, look, false).Serve(ctx, l, now) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	refresh := func(a *kubetest.Authority) error {
+		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(a.Client(a))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = protos.NewCloudProviderClient(conn).Refresh(within(t), &protos.RefreshRequest{})
+		return err
+	}
+	wantCode(t, refresh(old), codes.OK)
+	for from, to := range map[string]string{later.Cert: now.Cert, later.Key: now.Key, later.ClientCA: now.ClientCA} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, refresh(renewed), codes.OK)
+	wantCode(t, refresh(old), codes.Unavailable)
 }
