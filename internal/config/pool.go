@@ -177,7 +177,7 @@ func (g *NodeGroup) made() *NodeGroup {
 		return nil
 	}
 	own := *g
-	own.Min, own.Max, own.Budget = 0, 0, 0
+	own.Min, own.Max, own.Budget, own.Reserved = 0, 0, 0, NodeReserved{}
 	return &own
 }
 
