@@ -77,6 +77,6 @@ type CostLine struct {
 	Jobs  float64 `json:"jobs_usd"`       // vCPUs used by jobs
 	Boot  float64 `json:"boot_usd"`       // until instances were ready
 	Idle  float64 `json:"idle_usd"`       // vCPUs that no job used
-	Waste float64 `json:"waste_usd"`      // attempts that were lost or interrupted, and instances that never ran a job
+	Waste float64 `json:"waste_usd"`      // attempts that were lost or interrupted, and instances that neither ran a job nor served a pool
 	Cost  float64 `json:"cost_usd"`       // total
 }

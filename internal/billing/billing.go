@@ -3,7 +3,7 @@
 // The model: from an instance's creation to the end of its bill, each moment costs its tariff. An attempt pays in
 // proportion to its share of the instance's vCPUs, from its start to the end of its command. The rest is boot until the
 // instance was ready, and idle from then on. Waste is the share of attempts that were lost or interrupted, and the cost
-// of an instance on which no job ever started.
+// of an instance that neither ran a job nor served a pool.
 //
 // The invariant: for any period, the parts add up to the instance's cost in it, to the nano-dollar.
 package billing
@@ -17,7 +17,7 @@ type Bill struct {
 	Ready   drover.Time // 0: it never was
 	End     drover.Time // now, if it has not ended
 	CPU     drover.MilliCPU
-	Unused  bool // the instance is gone, and no job ever started on it
+	Unused  bool // the instance is gone, and neither ran a job nor was ready for its pool
 }
 
 // Use is an attempt's use of an instance.

@@ -138,7 +138,8 @@ func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		var of drover.Instance
 		var used bool
 		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &billed, &gone, &bill.CPU, &used, &of.Cloud, &of.Type, &of.Pool)
-		bill.End, bill.Unused = cmp.Or(billed, all[0].now), gone != 0 && !used
+		served := of.Pool != "" && bill.Ready != 0
+		bill.End, bill.Unused = cmp.Or(billed, all[0].now), gone != 0 && !used && !served
 		for _, b := range all.during(bill.Created, bill.End) {
 			b.openAccount(id, bill, of)
 		}

@@ -34,6 +34,7 @@ func goneAt(id int64, at drover.Time) engine.Write {
 
 func costSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("costs are divided by their purpose", func(t *testing.T) { costParts(t, openers) })
+	t.Run("an instance that served its pool is not waste because no job ran on it", func(t *testing.T) { costPool(t, openers) })
 	t.Run("prepaid time counts, in a period only once it has passed", func(t *testing.T) { costAhead(t, openers) })
 	t.Run("the parts of any period add up to the bills", func(t *testing.T) { costSums(t, openers) })
 }
@@ -88,6 +89,19 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 			equal(t, "total", got.Total, c.total)
 		})
 	}
+}
+
+// costPool has two instances of a pool, one of which was never ready.
+func costPool(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	pooled := func(in *engine.Instance) { in.Pool, in.Used = "web", false }
+	broken := func(in *engine.Instance) { in.Pool, in.Used, in.Ready = "web", false, 0 }
+	commit(t, s, paidInstance(1, "small", pooled), paidInstance(2, "small", broken), goneAt(1, 3*hour), goneAt(2, 2*hour))
+	got, err := s.Costs(t.Context(), 8*hour, drover.CostFilter{By: drover.CostByPool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "lines", got.Lines, []drover.CostLine{{Key: "web", Boot: .5, Idle: 1.5, Waste: 1, Cost: 3}})
 }
 
 // costAhead has an instance that is paid for two hours but gone after an hour and a half.
