@@ -53,7 +53,9 @@ type Keeper struct {
 	Drain       Drain
 	Log         *slog.Logger
 
-	began map[string]time.Time // when a node's emptying began, by its id
+	began  map[string]time.Time // when a node's emptying began, by its id
+	said   string               // what was logged last; empty if the last round succeeded
+	saidAt time.Time
 }
 
 // Labels, taints and names that Drover gives.
@@ -71,17 +73,32 @@ const (
 	leastGap = 200 * time.Millisecond
 )
 
+// reminder is how long after its last mention a problem that lasts is logged again.
+const reminder = 10 * time.Minute
+
 // Run makes rounds until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		_, changed := k.Fleet.NodeGroups()
-		if err := k.round(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("updating the cluster's nodes", logkey.Error, err)
+		if err := k.round(ctx); ctx.Err() == nil {
+			k.report(err)
 		}
 		wait(ctx, leastGap, nil)
 		wait(ctx, pace-leastGap, changed)
 	}
 	return ctx.Err()
+}
+
+// report logs a round's error, if it is a new one or the last reminder of it was long ago.
+func (k *Keeper) report(err error) {
+	if err == nil {
+		k.said = ""
+		return
+	}
+	if text := err.Error(); text != k.said || time.Since(k.saidAt) >= reminder {
+		k.Log.Warn("updating the cluster's nodes", logkey.Error, err)
+		k.said, k.saidAt = text, time.Now()
+	}
 }
 
 func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {

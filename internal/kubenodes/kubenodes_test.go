@@ -3,6 +3,7 @@ package kubenodes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"drover"
@@ -364,6 +366,28 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		leaving(w)
 		delete(w.api.nodes, "one")
 		w.wantTold("1 emptied")
+	})
+}
+
+// A pod may keep a node for days, and a round follows every two seconds.
+func TestAProblemThatLastsIsNotLoggedInEveryRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		k := &Keeper{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		logged := func(err error, want int) {
+			t.Helper()
+			if k.report(err); strings.Count(log.String(), "\n") != want {
+				t.Errorf("logged %q, want %d lines", log.String(), want)
+			}
+		}
+		logged(errors.New("one"), 1)
+		time.Sleep(pace)
+		logged(errors.New("one"), 1)
+		logged(errors.New("two"), 2)
+		time.Sleep(reminder)
+		logged(errors.New("two"), 3)
+		logged(nil, 3)
+		logged(errors.New("two"), 4)
 	})
 }
 
