@@ -188,12 +188,15 @@ func (e *Engine) pricedFor(p *poolOf, o drover.Offering) drover.Offering {
 func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 	if most := p.spec.Budget; most > 0 {
 		// An instance being created counts at the price of its most expensive candidate.
-		hourly := drover.Money(0)
+		hourly, cost := drover.Money(0), "cost"
 		for _, in := range e.pools.members[p.Name] {
-			hourly += slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
+			dearest := slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
+			if hourly += dearest; dearest > in.Offerings()[0].Price {
+				cost = "may cost up to"
+			}
 		}
 		if hourly+o.Price > most {
-			return new(e.verdict(drover.ReasonBudget, "its instances cost %v of its budget of %v an hour, and the cheapest offering would add %v", hourly, most, o.Price))
+			return new(e.verdict(drover.ReasonBudget, "its instances %s %v of its budget of %v an hour, and the cheapest offering would add %v", cost, hourly, most, o.Price))
 		}
 	}
 	if a := e.refusesPool(o); a != nil {
