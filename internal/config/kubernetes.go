@@ -162,6 +162,11 @@ func (p Pool) checkGroup(f *faults, n *node) {
 			f.add(at, quote(string(text))+" is not a valid taint", "write KEY=VALUE:NoSchedule")
 		case strings.HasPrefix(t.Key, drover.StartupTaint):
 			f.add(at, "only Drover sets and removes the startup taint", "leave it out")
+		case slices.ContainsFunc(g.Taints[:i], func(o Taint) bool {
+			other := drover.ParseTaint(string(o))
+			return other.Key == t.Key && other.Effect == t.Effect
+		}):
+			f.add(at, fmt.Sprintf("there already is a taint with key %s and effect %s, and a node cannot have two", quote(t.Key), t.Effect), "leave it out")
 		}
 	}
 }
