@@ -277,6 +277,9 @@ func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 				}
 				return c.Fault("pools."+p.Name+".stopped", why, "leave it out, or name other clouds")
 			}
+			if p.Kubernetes != nil && slices.Contains(p.Clouds, cloud.Name) && cloud.Driver.Capabilities().NodeID == "" {
+				return c.Fault("pools."+p.Name+".clouds", "cloud "+cloud.Name+" does not report the Kubernetes provider IDs of its instances", "an external driver reports them with node_id")
+			}
 			if p.Template.Text != "" && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().Template {
 				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" does not support templates", "leave it out, or name other clouds")
 			}

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -46,11 +45,6 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	k := d.config.Kubernetes
 	if len(d.config.Groups()) == 0 {
 		return nil, nil
-	}
-	for _, p := range d.config.Groups() {
-		if cl := d.cloud(p.Clouds[0]); cl.Driver.Capabilities().NodeID == "" {
-			return nil, d.config.Fault("pools."+p.Name+".clouds", fmt.Sprintf("cloud %s does not report the Kubernetes provider IDs of its instances", cl.Name), "an external driver reports them with node_id")
-		}
 	}
 	cluster, err := kubenodes.Open(string(k.Kubeconfig))
 	if err != nil {

@@ -2,13 +2,18 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"drover/driver/external"
+	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/externalgrpc"
 	"drover/internal/kubenodes"
@@ -72,6 +77,35 @@ func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
 	for end := time.Now().Add(10 * time.Second); tokens() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("an unused token is never deleted")
+		}
+	}
+}
+
+// The start and each reload check what checkDrivers checks.
+func TestNodeGroupsAreRefusedInCloudsThatDoNotNameNodes(t *testing.T) {
+	a := kubetest.NewAuthority(t)
+	cert, key := a.Issue("server")
+	for can, refused := range map[string]bool{"": true, `"node_id": "x://{id}"`: false} {
+		path := filepath.Join(t.TempDir(), "driver")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\ncat >/dev/null\necho '{\"result\": {"+can+"}}'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Parse("drover.yaml", fmt.Appendf(nil, `version: 1
+clouds: {there: {driver: external, command: [%s]}}
+pools: {web: {zones: [a], login: none, kubernetes: {max: 1}}}
+kubernetes: {kubeconfig: kubeconfig, tls: {cert: %s, key: %s, client_ca: %s}}
+`, path, cert, key, a.File), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		drivers := map[string]Kind{"external": {Open: external.Open, Keys: external.Config{}}}
+		clouds, err := OpenClouds(t.Context(), c.Clouds, Opening{Drivers: drivers, Fleet: "lab", Folder: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer CloseClouds(clouds)
+		if err := checkDrivers(c, clouds); (err != nil) != refused || refused && !strings.Contains(err.Error(), "does not report the Kubernetes provider IDs") {
+			t.Errorf("with %q: %v", can, err)
 		}
 	}
 }
