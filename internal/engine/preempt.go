@@ -65,6 +65,8 @@ func (e *Engine) victimsFor(g *group, victims []*fleet.Member) []*fleet.Member {
 	switch g.Reason.Cause {
 	case verdict.Limit:
 		return e.victimsForLimit(g, lower)
+	case verdict.UserLimit:
+		return e.victimsForUserLimit(g, lower)
 	case verdict.Blocked:
 		return e.victimsForQuota(g, lower)
 	case verdict.Budget:
@@ -135,6 +137,45 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) })
 	need := (g.unreserved() + most - 1) / most
 	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
+}
+
+// victimsForUserLimit returns as many of the user's own instances as make the user's limits admit one instance for the
+// group; none if all of them are not enough, or enough are leaving already.
+func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
+	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
+	least, left := drover.MilliCPU(0), e.userLimit(g.demand.Owner)
+	for o := range e.rentableFor(g) {
+		if cpu := o.Type.Resources.CPU; least == 0 || cpu < least {
+			least = cpu
+		}
+	}
+	admits := func() bool {
+		return (left.Instances == nil || *left.Instances > 0) && (left.CPU == nil || *left.CPU >= least)
+	}
+	end := func(in *fleet.Member) {
+		if left.Instances != nil {
+			*left.Instances++
+		}
+		if left.CPU != nil {
+			*left.CPU += in.Type.Resources.CPU
+		}
+	}
+	for _, in := range e.fleet.Index().Ending {
+		if owned(in) {
+			end(in)
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !owned(in) })
+	for i, in := range own {
+		if admits() {
+			return own[:i]
+		}
+		end(in)
+	}
+	if least == 0 || !admits() {
+		return nil
+	}
+	return own
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
