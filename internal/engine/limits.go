@@ -222,6 +222,13 @@ func (e *Engine) withoutLimitedUsers(groups []*group) (rest []*group) {
 // whyUserLimit explains that the group's user is at, or near, the limit; left is what remains.
 func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	u, has := e.s.Settings.Users, ""
+	if need := max(e.leastCPU(g), g.Key.Shape.Need.CPU*drover.MilliCPU(g.Key.Gang)); u.VCPUs > 0 && need > u.VCPUs {
+		what := "the job"
+		if g.Key.Gang > 0 {
+			what = "the gang"
+		}
+		return e.verdict(drover.ReasonUserLimit, "it needs at least %v vCPUs, and limits.vcpus is %v for each user; raise the limit, or make %s smaller", need, u.VCPUs, what)
+	}
 	if left.Instances != nil {
 		has = fmt.Sprintf("%s, and limits.instances is %d", countOf(u.Instances-*left.Instances, "instance"), u.Instances)
 	}
@@ -229,6 +236,16 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 		has = fmt.Sprintf("instances with a total of %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
 	}
 	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until an instance has room or is gone", g.Key.User, has)
+}
+
+// leastCPU returns the vCPUs of the smallest type that fits the group's jobs, 0 if there is none.
+func (e *Engine) leastCPU(g *group) (least drover.MilliCPU) {
+	for _, o := range e.market.Offerings() {
+		if cpu := o.Type.Resources.CPU; g.Key.Shape.Accepts(o) && (least == 0 || cpu < least) {
+			least = cpu
+		}
+	}
+	return least
 }
 
 // userLimited reports whether only the user's own limit prevents renting for the group, and why.

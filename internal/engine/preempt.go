@@ -143,14 +143,11 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 // group; none if all of them are not enough, or enough are leaving already.
 func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
-	least, left := drover.MilliCPU(0), e.userLimit(g.demand.Owner)
-	for o := range e.rentableFor(g) {
-		if cpu := o.Type.Resources.CPU; least == 0 || cpu < least {
-			least = cpu
-		}
-	}
+	left, able := e.userLimit(g.demand.Owner), slices.Collect(e.rentableFor(g))
 	admits := func() bool {
-		return (left.Instances == nil || *left.Instances > 0) && (left.CPU == nil || *left.CPU >= least)
+		return (left.Instances == nil || *left.Instances > 0) && slices.ContainsFunc(able, func(o drover.Offering) bool {
+			return left.CPU == nil || *left.CPU >= o.Type.Resources.CPU
+		})
 	}
 	end := func(in *fleet.Member) {
 		if left.Instances != nil {
@@ -172,7 +169,7 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 		}
 		end(in)
 	}
-	if least == 0 || !admits() {
+	if !admits() {
 		return nil
 	}
 	return own
