@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/verdict"
 )
 
 // Backfill. A group that waits and cannot get new instances has ready instances held for it: as many as its waiting
@@ -13,6 +16,9 @@ import (
 //
 // Held instances stand partly idle until the group fits, so only a part of a large fleet is held at a time, for the
 // groups served first. The others still get theirs in their turn.
+//
+// At a limit, a group whose jobs the existing instances cannot run, since they are another user's or too small, also has
+// one of those held against lower priorities. Once it is empty, it gives way.
 
 const (
 	heldMin   = 16   // instances that may be held in any fleet
@@ -103,6 +109,38 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	return nil
 }
 
+// holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
+// one that can. All that runs there must have a lower priority. While one such instance is leaving, no other is held.
+func (e *Engine) holdUnusable(g *group, left int) {
+	b, order := &e.backfill, e.fleet.LastIndex().Ready
+	if len(order) == 0 || b.left == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
+		return
+	}
+	able := slices.Collect(e.rentableFor(g))
+	helps := e.helps(able)
+	for _, in := range order[:min(len(order), scanLimit)] {
+		if in.Yields() && !in.Accepts(&g.demand) && b.by[in] == nil && e.runsOnlyBelow(in, g.Key.Priority) && helps(in) {
+			if e.countLeaving(helps) == 0 && e.affordsInstead(in, g, able) {
+				b.take(in, g)
+				b.left--
+			}
+			return
+		}
+	}
+}
+
+// affordsInstead reports whether the budgets allow the cheapest of these offerings for the group once the instance is
+// gone.
+func (e *Engine) affordsInstead(in *fleet.Member, g *group, able []drover.Offering) bool {
+	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	return !e.limited() || e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+}
+
+// runsOnlyBelow reports whether all that runs on the instance has a lower priority.
+func (e *Engine) runsOnlyBelow(in *fleet.Member, priority int) bool {
+	return !slices.ContainsFunc(in.Load, func(a *Attempt) bool { return e.job(a.ID.Job.Number).Priority >= priority })
+}
+
 // servingOf returns the positions of the instances that may serve the group's owner. The set does not grow during a
 // placement.
 func (b *backfill) servingOf(g *group, order []*fleet.Member) []int {
@@ -133,6 +171,9 @@ const many = 1 << 20
 func (e *Engine) fitsBeside(in *fleet.Member, g *group, by *group) bool {
 	if by == nil {
 		return true
+	}
+	if !in.Accepts(&by.demand) {
+		return g.Key.Priority >= by.Key.Priority
 	}
 	s, known := e.backfill.spare[in]
 	if !known {
