@@ -18,7 +18,8 @@ import (
 // groups served first. The others still get theirs in their turn.
 //
 // At a limit, a group whose jobs the existing instances cannot run, since they are another user's or too small, also has
-// one of those held against lower priorities. Once it is empty, it gives way.
+// one of those held against lower priorities, and against a user who has more instances than their share. Once it is
+// empty, it gives way.
 
 const (
 	heldMin   = 16   // instances that may be held in any fleet
@@ -110,7 +111,7 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 }
 
 // holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
-// one that can. All that runs there must have a lower priority. While one such instance is leaving, no other is held.
+// one that can. All that runs there must rank below the group. While one such instance is leaving, no other is held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
 	if len(order) == 0 || b.left == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
@@ -119,7 +120,7 @@ func (e *Engine) holdUnusable(g *group, left int) {
 	able := slices.Collect(e.rentableFor(g))
 	helps := e.helps(able)
 	for _, in := range order[:min(len(order), scanLimit)] {
-		if in.Yields() && !in.Accepts(&g.demand) && b.by[in] == nil && e.runsOnlyBelow(in, g.Key.Priority) && helps(in) {
+		if in.Yields() && !in.Accepts(&g.demand) && b.by[in] == nil && e.runsOnlyBelow(in, g) && helps(in) {
 			if e.countLeaving(helps) == 0 && e.affordsInstead(in, g, able) {
 				b.take(in, g)
 				b.left--
@@ -136,9 +137,21 @@ func (e *Engine) affordsInstead(in *fleet.Member, g *group, able []drover.Offeri
 	return !e.limited() || e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
 }
 
-// runsOnlyBelow reports whether all that runs on the instance has a lower priority.
-func (e *Engine) runsOnlyBelow(in *fleet.Member, priority int) bool {
-	return !slices.ContainsFunc(in.Load, func(a *Attempt) bool { return e.job(a.ID.Job.Number).Priority >= priority })
+// runsOnlyBelow reports whether all that runs on the instance ranks below the group.
+func (e *Engine) runsOnlyBelow(in *fleet.Member, g *group) bool {
+	return !slices.ContainsFunc(in.Load, func(a *Attempt) bool { return !e.ranksBelow(e.job(a.ID.Job.Number).Priority, in, g) })
+}
+
+// ranksBelow reports whether jobs of a priority on an instance make room for a group that cannot use it: those of lower
+// priority, and with shares those of a user whose instances are still as large for their weight as the group's user's
+// if the latter gets this one. So no instance goes back and forth.
+func (e *Engine) ranksBelow(priority int, in *fleet.Member, g *group) bool {
+	if priority != g.Key.Priority || e.s.Settings.Shares.By != drover.ShareByUser || in.Sharing != drover.ShareUser || in.Owner == g.demand.Owner {
+		return priority < g.Key.Priority
+	}
+	shares, cpu := e.s.Settings.Shares, in.Resources.CPU
+	theirs, own := e.fleet.Owned(in.Owner).CPU-cpu, e.fleet.Owned(g.demand.Owner).CPU+cpu
+	return int64(theirs)*int64(shares.Weight(g.Key.User)) >= int64(own)*int64(shares.Weight(in.User))
 }
 
 // servingOf returns the positions of the instances that may serve the group's owner. The set does not grow during a
@@ -173,7 +186,7 @@ func (e *Engine) fitsBeside(in *fleet.Member, g *group, by *group) bool {
 		return true
 	}
 	if !in.Accepts(&by.demand) {
-		return g.Key.Priority >= by.Key.Priority
+		return !e.ranksBelow(g.Key.Priority, in, by)
 	}
 	s, known := e.backfill.spare[in]
 	if !known {

@@ -55,7 +55,7 @@ func (e *Engine) reserveRest(g *group, r *fleet.Index, before, one bool) {
 	}
 	if left > 0 && g.Unschedulable && before { // without later groups there is nobody to hold room against
 		e.backfill.wait(g, left)
-		if e.groups[e.lastWaiting()].Key.Priority < g.Key.Priority {
+		if e.sharing() || e.groups[e.lastWaiting()].Key.Priority < g.Key.Priority {
 			e.holdUnusable(g, left)
 		}
 	}
