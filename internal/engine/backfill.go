@@ -133,8 +133,11 @@ func (e *Engine) holdUnusable(g *group, left int) {
 // affordsInstead reports whether the budgets allow the cheapest of these offerings for the group once the instance is
 // gone.
 func (e *Engine) affordsInstead(in *fleet.Member, g *group, able []drover.Offering) bool {
+	if !e.limited() {
+		return true
+	}
 	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	return !e.limited() || e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+	return e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
 }
 
 // runsOnlyBelow reports whether all that runs on the instance ranks below the group.

@@ -120,8 +120,8 @@ func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 	return n
 }
 
-// victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits admit
-// one.
+// victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits and the
+// budgets admit one.
 func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	if len(lower) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 		return nil
 	}
 	helps := e.helps(able)
-	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) })
+	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) || !e.affordsInstead(in, g, able) })
 	need := (g.unreserved() + most - 1) / most
 	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
