@@ -25,6 +25,9 @@ const (
 	heldMin   = 16   // instances that may be held in any fleet
 	heldPart  = 64   // in large fleets, one instance in this many may be held
 	scanLimit = 1024 // instances examined at most
+
+	heldOthers  = 8  // groups for which instances that they cannot use are examined in a placement
+	othersLimit = 64 // and how many instances for each of them
 )
 
 // backfill is the state of one placement.
@@ -33,6 +36,7 @@ type backfill struct {
 	spare   map[*fleet.Member]spare // computed for held instances
 	waiters []waiter                // in order of service
 	left    int                     // how many more instances may be held
+	others  int                     // for how many more groups an instance that they cannot use may be held
 	serving map[string][]int        // by owner: the positions of the examined instances that may run its jobs
 	scanned int                     // the first waiters have examined every instance before this position
 	first   int                     // how many waiters those are
@@ -48,7 +52,7 @@ type waiter struct {
 }
 
 // begin starts a placement in which nothing is held.
-func (b *backfill) begin(fleet int) { b.left = max(heldMin, fleet/heldPart) }
+func (b *backfill) begin(fleet int) { b.left, b.others = max(heldMin, fleet/heldPart), heldOthers }
 
 // end ends the placement, and with it all holds: nothing outside of a placement may depend on them, since a State has
 // none.
@@ -114,13 +118,21 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 // one that can. All that runs there must rank below the group. While one such instance is leaving, no other is held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
-	if len(order) == 0 || b.left == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
+	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
 		return
 	}
-	able := slices.Collect(e.rentableFor(g))
-	helps := e.helps(able)
-	for _, in := range order[:min(len(order), scanLimit)] {
-		if in.Yields() && !in.Accepts(&g.demand) && b.by[in] == nil && e.runsOnlyBelow(in, g) && helps(in) {
+	b.others--
+	var able []drover.Offering
+	var helps func(*fleet.Member) bool
+	for _, in := range order[:min(len(order), othersLimit)] {
+		if !in.Yields() || in.Accepts(&g.demand) || b.by[in] != nil || !e.runsOnlyBelow(in, g) {
+			continue
+		}
+		if helps == nil {
+			able = slices.Collect(e.rentableFor(g))
+			helps = e.helps(able)
+		}
+		if helps(in) {
 			if e.countLeaving(helps) == 0 && e.affordsInstead(in, g, able) {
 				b.take(in, g)
 				b.left--
