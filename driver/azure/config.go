@@ -30,7 +30,7 @@ type Config struct {
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
 	ResourceGroup string      `yaml:"resource_group" doc:"the resource group for everything; it must exist"`
-	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published call rate the subscription allows"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"the subscription's limit on the rate of calls, as a multiple of the published one"`
 
 	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all zones of each type"`
 	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET in the resource group"`
@@ -54,7 +54,7 @@ type Config struct {
 // volume is a managed disk. It is deleted with its instance.
 type volume struct {
 	Size       drover.Bytes  `yaml:"size"`
-	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; default: StandardSSD_LRS"`
+	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another type; default: StandardSSD_LRS"`
 	Price      *drover.Money `yaml:"price" doc:"the price per GiB per month; default: Azure's list price"`
 	Encryption string        `yaml:"encryption_set" doc:"the resource id of a disk encryption set; default: Azure's own keys"`
 }

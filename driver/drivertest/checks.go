@@ -32,7 +32,7 @@ func checkCapabilities(_ context.Context, t *trial) error {
 		errs = append(errs, fmt.Errorf("Init %q or MaxInit %d is not valid", c.Init, c.MaxInit))
 	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
-		errs = append(errs, fmt.Errorf("StopStart is %v, but the driver implements Starter: %v", c.StopStart, can))
+		errs = append(errs, fmt.Errorf("StopStart (%v) does not match whether the driver implements Starter (%v)", c.StopStart, can))
 	}
 	if c.StopSaves && !c.StopStart {
 		errs = append(errs, errors.New("StopSaves is true, but instances cannot be stopped"))

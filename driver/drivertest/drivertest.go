@@ -109,7 +109,7 @@ esac`,
 	cmd := exec.Command("sh", "-c", "echo "+can.NodeIDAtInit(in.Zone, in.Tags[driver.TagName]))
 	cmd.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
 	if got, err := cmd.Output(); err != nil || string(got) != want+"\n" {
-		t.Errorf("at its first boot the node is called %q (%v), want %q", got, err, want)
+		t.Errorf("on its first boot the node is called %q (%v), want %q", got, err, want)
 	}
 }
 

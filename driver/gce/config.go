@@ -30,7 +30,7 @@ type Config struct {
 
 	User   string            `yaml:"user" doc:"the user to create and log in as"`
 	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
-	Labels map[string]string `yaml:"labels" doc:"added to Drover's own on everything it creates"`
+	Labels map[string]string `yaml:"labels" doc:"added to Drover's own labels on everything that it creates"`
 
 	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
 	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB per month; default: Google's list price"`

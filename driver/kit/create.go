@@ -46,7 +46,7 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 	for _, c := range r.Candidates {
 		switch {
 		case d.OnDemand && c.Market != drover.OnDemand:
-			return drover.Errorf(drover.KindUnsupported, "this cloud does not offer the market %q", c.Market)
+			return drover.Errorf(drover.KindUnsupported, "this cloud has no market %q", c.Market)
 		case d.Image != "" && c.Image == "":
 			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(c.Arch), c.ProviderType)).
 				WithHint("set image in the cloud's configuration, for example to %s", d.Image)

@@ -220,7 +220,7 @@ func serveBulk(lines *wire.Conn, raw io.Writer) {
 				err = lines.Write(wire.Reply{})
 			}
 		default:
-			err = lines.Write(wire.Reply{Error: "there is none of this here"})
+			err = lines.Write(wire.Reply{Error: "the benchmark's runner does not support this"})
 		}
 		if err != nil {
 			return

@@ -14,8 +14,8 @@ func (a *app) queueCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",
-			Short: "Start no queued jobs, and rent nothing for them",
-			Long: `Start no queued jobs, and rent nothing for them. Running jobs keep running, jobs can be submitted,
+			Short: "Stop starting queued jobs and renting instances for them",
+			Long: `Stop starting queued jobs and renting instances for them. Running jobs keep running, jobs can be submitted,
 and idle instances are destroyed as usual. The queue stays paused until it is resumed, even if the
 controller restarts.`,
 			Example: "  drover queue pause --reason 'the file server is being moved'",

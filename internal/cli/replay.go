@@ -135,7 +135,7 @@ func (a *app) otherVersion(err error, played []replay.Segment) error {
 	}
 	e := drover.AsError(err, drover.KindInvalid)
 	if e.Hint == "" {
-		e = e.WithHint("it was recorded by drover %s, and this is %s: use that version", program, a.program.Version)
+		e = e.WithHint("it was recorded by drover %[1]s, but this is %[2]s: use drover %[1]s", program, a.program.Version)
 	}
 	return e
 }
@@ -153,7 +153,7 @@ func (a *app) showReplay(r *replay.Replay, took time.Duration) error {
 	}
 	last := r.Segments[len(r.Segments)-1]
 	if last.Differs == nil {
-		fmt.Fprintf(a.err, "the same decisions for %s, %.0f per second\n", human.Plural(r.Events, "event"), float64(r.Events)/took.Seconds())
+		fmt.Fprintf(a.err, "the same decisions for %s (%.0f events per second)\n", human.Plural(r.Events, "event"), float64(r.Events)/took.Seconds())
 		return nil
 	}
 	return a.showDifference(last)

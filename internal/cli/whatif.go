@@ -107,7 +107,7 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
 	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no instance types").WithHint("the types: filters of its clouds may exclude all of them")
+		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no instance types").WithHint("its clouds' filters (types) may exclude every type")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil

@@ -76,7 +76,7 @@ type jobFile struct {
 	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern or any in a list; each element gets only its own file, named by DROVER_FILE"`
 	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array may run at once; default: as many as fit"`
 	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang's index, DROVER_GANG_INDEX the index in the gang"`
-	Command    command           `yaml:"command" doc:"the program and its arguments; optional with an image that has its own"`
+	Command    command           `yaml:"command" doc:"the program and its arguments; optional if the image has its own"`
 	Image      string            `yaml:"image" doc:"the container image to run command in; default: directly on the instance"`
 	Resources  resources         `yaml:"resources" doc:"what the job, or each element of an array, needs"`
 	Placement  placement         `yaml:"placement" doc:"where it may run"`

@@ -98,7 +98,7 @@ type Jobs struct {
 
 // Auth is what the holders of tokens may see.
 type Auth struct {
-	Shared bool `yaml:"shared" doc:"true: every token can read all users' logs, outputs, labels and commands; default: view and submit tokens can read only their own user's"`
+	Shared bool `yaml:"shared" doc:"true: every token can read all users' logs, outputs, labels and commands; default: view and submit tokens can read only those of their own user"`
 }
 
 // Spread limits how much of the fleet may be of one kind.
@@ -199,7 +199,7 @@ const (
 // TypeFilter restricts the instance types of a cloud. The zero filter allows all of them.
 type TypeFilter struct {
 	Include  []string     `yaml:"include" doc:"patterns such as m7*; a type must match one of them"`
-	Exclude  []string     `yaml:"exclude" doc:"patterns; a type that matches one of them is not used"`
+	Exclude  []string     `yaml:"exclude" doc:"patterns of types that are not used"`
 	MaxPrice drover.Money `yaml:"max_price" doc:"the highest price per hour"`
 }
 

@@ -359,7 +359,7 @@ func (e *Engine) resumeObservation(fresh bool) {
 	}
 	if !fresh {
 		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("the controller was suspended for %v; instances do not count as silent for that time",
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("the controller was suspended for %v; instances do not count as silent during that time",
 			e.s.Now.Sub(e.s.Wake).Round(time.Second))})
 	}
 }

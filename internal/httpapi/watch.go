@@ -99,7 +99,7 @@ type eventsInput struct {
 	Instance    string       `query:"instance" doc:"only events about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
 	Recent      bool         `query:"recent" doc:"end after the recent events instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only the latest of the recent events, at most this many; default: all"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"how many of the recent events to return at most, the latest ones; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }

@@ -98,7 +98,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if h.Epoch < d.epoch {
-		return fmt.Errorf("epoch %d is over: a controller of epoch %d has connected", h.Epoch, d.epoch)
+		return fmt.Errorf("epoch %d is over: a controller with epoch %d has connected", h.Epoch, d.epoch)
 	}
 	if h.Epoch > d.epoch {
 		if err := writeEpoch(h.Epoch); err != nil {

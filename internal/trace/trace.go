@@ -96,7 +96,7 @@ func Read(name string, r io.Reader) (*Trace, error) {
 	case ".csv":
 		err = b.readCSV(r)
 	default:
-		err = drover.Errorf(drover.KindInvalid, "%s is neither .swf nor .csv", name).
+		err = drover.Errorf(drover.KindInvalid, "%s is neither a .swf nor a .csv file", name).
 			WithHint("a trace is a file from the Parallel Workloads Archive (.swf) or a table (.csv), compressed (.gz) or not; see docs/simulate.md")
 	}
 	if err != nil {

@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		"too many processors":          {"a.swf", swf("1 0 -1 5 1e9 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf:2:10: 1000000000 processors exceed the limit of 1000000"},
 		"a run that is too long":       {"a.swf", swf("1 0 -1 1e300 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf:2:8: field 4 is more than 100 years"},
 		"no jobs":                      {"a.swf", swf("1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"), "a.swf has no job that can be simulated: 1 without a run time"},
-		"another format":               {"a.txt", "", "a.txt is neither .swf nor .csv"},
+		"another format":               {"a.txt", "", "a.txt is neither a .swf nor a .csv file"},
 		"not compressed":               {"a.csv.gz", "submit", "a.csv.gz is not compressed with gzip"},
 		"an empty table":               {"a.csv", "", "a.csv is empty"},
 		"a missing column":             {"a.csv", "submit,runtime\n", "a.csv:1:1: there is no column vcpus"},
