@@ -158,8 +158,8 @@ func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool,
 func (c *Controller) JoinToken(name string) drover.Secret { return c.cfg.Key.JoinToken(name) }
 
 // TellNode reports to the engine what was observed about an instance's node.
-func (c *Controller) TellNode(ctx context.Context, instance int64, word string) {
-	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word)})
+func (c *Controller) TellNode(ctx context.Context, instance int64, word, why string) {
+	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word), Why: why})
 }
 
 // poolInit returns a pool's addition to the first boot of an instance; for a node group, with what the node needs to

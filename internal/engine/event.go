@@ -105,6 +105,7 @@ type NodeKey struct {
 type NodeTold struct {
 	Instance int64    `json:"instance"`
 	Word     NodeWord `json:"word"`
+	Why      string   `json:"why,omitempty"` // of NodeWaits; empty: for nothing unusual
 }
 
 // NodeWord is what may be observed about a node.
@@ -115,6 +116,7 @@ const (
 	NodeJoined  NodeWord = "joined"  // it is ready, and its startup taint was removed
 	NodeAbsent  NodeWord = "absent"  // it is not, according to its cluster now
 	NodeEmptied NodeWord = "emptied" // no evictable pods are left on it, or it does not exist
+	NodeWaits   NodeWord = "waits"   // why it has not joined, or is not emptied, has changed
 )
 
 // HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says

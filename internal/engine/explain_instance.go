@@ -40,6 +40,9 @@ func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	if in.State.Ready() && !e.passesCheck(in) && in.Unhealthy == nil && !in.Broken {
 		say(&x, e.whyUnfit(in))
 	}
+	if in.NodeWait != nil && in.State != drover.InstanceStopping {
+		say(&x, *in.NodeWait)
+	}
 	say(&x, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
 	return x
@@ -174,6 +177,7 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 		why.Text = fmt.Sprintf("kept for %v: %s", hold.Round(time.Second), because)
 	}
 	why.Text += whose(in)
+	_, leaves := e.drainsNode(in)
 	switch {
 	case in.Held():
 		why.Text = "stays until it is released or killed"
@@ -187,6 +191,10 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)
 	case in.Expanding():
 		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is growing from %s to %s for waiting jobs", in.Resources.Disk.Rounded(), in.Grow.Rounded())
+	case leaves && !e.nodeDrained(in):
+		why.Cause, why.Text, why.Until = drover.ReasonPool, "waiting for its node to be drained", 0
+	case e.inGroup(in) && in.Joined == 0:
+		why.Cause, why.Text, why.Until = drover.ReasonPool, "its node has not joined the cluster yet", later(e.overdue(in), e.s.Now)
 	case in.Pooled() && why.Until == 0:
 		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:

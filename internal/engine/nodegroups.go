@@ -268,7 +268,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 	switch b.Word {
 	case NodeJoined:
 		if in.Joined == 0 {
-			in.Joined = e.s.Now
+			in.Joined, in.NodeWait = e.s.Now, nil
 			e.countTemplate(in, true)
 			e.note(Note{Level: Info, Text: fmt.Sprintf("the node of instance %s joined after %v", in.Name, in.Joined.Sub(in.Asked).Round(1e8)), Instance: in.Name})
 			e.writeInstance(in)
@@ -280,9 +280,13 @@ func (e *Engine) nodeTold(b NodeTold) {
 		}
 	case NodeEmptied:
 		if _, so := e.drainsNode(in); so && !in.Emptied {
-			in.Emptied = true
+			in.Emptied, in.NodeWait = true, nil
 			e.writeInstance(in)
 			e.touch(in)
+		}
+	case NodeWaits:
+		if in.NodeWait = nil; b.Why != "" {
+			in.NodeWait = new(e.verdict(drover.ReasonPool, "%s", b.Why))
 		}
 	}
 	e.pools.revision++

@@ -228,7 +228,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "group":
 		return p.group(args)
 	case "node":
-		return engine.NodeTold{Instance: p.number(args[0]), Word: engine.NodeWord(args[1])}
+		return engine.NodeTold{Instance: p.number(args[0]), Word: engine.NodeWord(args[1]), Why: strings.ReplaceAll(strings.Join(args[2:], ""), "_", " ")}
 	case "tagged":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":

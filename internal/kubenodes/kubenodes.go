@@ -26,7 +26,7 @@ import (
 // Fleet has the instances.
 type Fleet interface {
 	NodeGroups() (*drover.NodeGroups, <-chan struct{})
-	TellNode(ctx context.Context, instance int64, word string) // "joined", "absent" or "emptied"
+	TellNode(ctx context.Context, instance int64, word, why string) // "joined", "absent", "emptied", or "waits" with a reason or none
 	GoneNode(ctx context.Context, group, id string) (bool, error)
 	JoinToken(name string) drover.Secret
 }
@@ -54,6 +54,7 @@ type Keeper struct {
 	Log         *slog.Logger
 
 	began  map[string]time.Time // when a node's emptying began, by its id
+	waits  map[int64]string     // why an instance's node has not joined or is not emptied, as last reported
 	said   string               // what was logged last; empty if the last round succeeded
 	saidAt time.Time
 }
@@ -72,6 +73,9 @@ const (
 	pace     = 2 * time.Second
 	leastGap = 200 * time.Millisecond
 )
+
+// mostWhy is how long a reported reason may be, in bytes.
+const mostWhy = 500
 
 // reminder is how long after its last mention a problem that lasts is logged again.
 const reminder = 10 * time.Minute
@@ -113,17 +117,19 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 
 // round takes a step for each node. If one step fails, it still takes the others.
 func (k *Keeper) round(ctx context.Context) (failed error) {
+	if k.began == nil {
+		k.began, k.waits = map[string]time.Time{}, map[int64]string{}
+	}
 	var nodes list[node]
-	if err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes); err != nil {
+	err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes)
+	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
+	if err != nil {
+		k.tellUnseen(ctx, groups, err)
 		return err
 	}
-	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
 	there := map[string]*node{}
 	for i := range nodes.Items {
 		there[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
-	}
-	if k.began == nil {
-		k.began = map[string]time.Time{}
 	}
 	note := func(err error) {
 		if err != nil && failed == nil {
@@ -139,6 +145,7 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 		}
 	}
 	maps.DeleteFunc(k.began, func(id string, _ time.Time) bool { g, _ := groups.Find(id); return g == nil })
+	k.forgetWaits(groups)
 	for id, n := range there {
 		note(k.removeGone(ctx, groups, id, n))
 	}
@@ -149,18 +156,64 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	switch {
 	case n.Leaving != nil && n.Joined:
-		return k.empty(ctx, n, object)
+		why, err := k.empty(ctx, n, object)
+		k.tellWait(ctx, n, why)
+		return err
 	case n.Joined || n.State == drover.NodeDeleting:
 		return nil
 	case object != nil && object.works():
 		if err := k.admit(ctx, group, n, object); err != nil {
 			return err
 		}
-		k.Fleet.TellNode(ctx, n.Instance, "joined")
+		k.tell(ctx, n, "joined")
 	case n.Overdue != 0 && n.Overdue <= drover.TimeOf(time.Now()):
-		k.Fleet.TellNode(ctx, n.Instance, "absent")
+		k.tell(ctx, n, "absent")
+	case object != nil:
+		k.tellWait(ctx, n, "its node is not ready"+object.whyNot())
+	default:
+		k.tellWait(ctx, n, "")
 	}
 	return nil
+}
+
+// tell reports what has become of a node; it then waits for nothing more.
+func (k *Keeper) tell(ctx context.Context, n drover.GroupNode, word string) {
+	delete(k.waits, n.Instance)
+	k.Fleet.TellNode(ctx, n.Instance, word, "")
+}
+
+// tellWait reports why a node has not joined, or is not emptied, if that has changed.
+func (k *Keeper) tellWait(ctx context.Context, n drover.GroupNode, why string) {
+	if why = strings.ToValidUTF8(why[:min(len(why), mostWhy)], ""); k.waits[n.Instance] != why {
+		k.waits[n.Instance] = why
+		k.Fleet.TellNode(ctx, n.Instance, "waits", why)
+	}
+}
+
+const unseen = "its node's state is not known: "
+
+// tellUnseen reports that no node can join or be emptied, since the cluster does not answer.
+func (k *Keeper) tellUnseen(ctx context.Context, groups *drover.NodeGroups, err error) {
+	for _, g := range groups.All() {
+		for _, n := range g.Nodes {
+			leaves, comes := n.Joined && n.Leaving != nil && !n.Emptied, !n.Joined && n.State != drover.NodeDeleting
+			told := strings.HasPrefix(k.waits[n.Instance], unseen) // the error may name another port each time
+			if n.Instance != 0 && n.Failure == nil && (leaves || comes) && !told {
+				k.tellWait(ctx, n, unseen+err.Error())
+			}
+		}
+	}
+}
+
+// forgetWaits forgets what was reported about instances that are gone.
+func (k *Keeper) forgetWaits(groups *drover.NodeGroups) {
+	there := map[int64]bool{}
+	for _, g := range groups.All() {
+		for _, n := range g.Nodes {
+			there[n.Instance] = true
+		}
+	}
+	maps.DeleteFunc(k.waits, func(id int64, _ string) bool { return !there[id] })
 }
 
 // admit gives a working node what its group's template promised, and removes the startup taint. Labels by the cloud's own
@@ -201,34 +254,34 @@ func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]a
 	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "application/merge-patch+json", map[string]any{"metadata": metadata, "spec": spec}, nil)
 }
 
-// empty cordons a node and evicts its pods. If one of them must not be evicted, it does nothing, unless the cloud takes
-// the instance back.
-func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) error {
+// empty cordons a node and evicts its pods, and returns what is still waited for. If a pod must not be evicted, it does
+// nothing, unless the cloud takes the instance back.
+func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (why string, err error) {
 	if n.Emptied {
-		return nil
+		return "", nil
 	}
 	if object == nil {
-		k.Fleet.TellNode(ctx, n.Instance, "emptied")
-		return nil
+		k.tell(ctx, n, "emptied")
+		return "", nil
 	}
 	if k.began[n.ID].IsZero() {
 		k.began[n.ID] = time.Now()
 	}
 	var pods list[pod]
 	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), "", nil, &pods); err != nil {
-		return err
+		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
 	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
 	late := k.Drain.Timeout > 0 && time.Since(k.began[n.ID]) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
-		return fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
+		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
 	}
 	if err := k.cordon(ctx, object, n.Taken); err != nil {
-		return err
+		return "its node cannot be cordoned: " + err.Error(), err
 	}
 	if len(left) == 0 || late {
-		k.Fleet.TellNode(ctx, n.Instance, "emptied")
-		return nil
+		k.tell(ctx, n, "emptied")
+		return "", nil
 	}
 	return k.evict(ctx, left)
 }
@@ -259,8 +312,9 @@ func (k *Keeper) cordon(ctx context.Context, n *node, taken bool) error {
 	return k.patch(ctx, n, map[string]any{}, spec)
 }
 
-// evict evicts pods. The next round retries evictions that a disruption budget refused.
-func (k *Keeper) evict(ctx context.Context, pods []pod) (failed error) {
+// evict evicts pods, and returns what is waited for. The next round retries evictions that a disruption budget refused.
+func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed error) {
+	why = fmt.Sprintf("its node is being drained; pods left: %d", len(pods))
 	for _, p := range pods {
 		if p.Meta.Deleted != "" {
 			continue
@@ -268,11 +322,16 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (failed error) {
 		path := "/api/v1/namespaces/" + p.Meta.Namespace + "/pods/" + p.Meta.Name + "/eviction"
 		body := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta{Name: p.Meta.Name, Namespace: p.Meta.Namespace}}
 		err := k.Cluster.call(ctx, "POST", path, "", body, nil)
-		if kind := drover.KindOf(err); err != nil && kind != drover.KindRateLimit && kind != drover.KindNotFound {
+		switch kind := drover.KindOf(err); {
+		case err == nil, kind == drover.KindNotFound:
+		case kind != drover.KindRateLimit:
 			failed = err
+			fallthrough
+		default:
+			why = fmt.Sprintf("its node is not drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
 		}
 	}
-	return failed
+	return why, failed
 }
 
 // removeGone removes the Node object of an instance that is known to be gone.

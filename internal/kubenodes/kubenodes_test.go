@@ -130,8 +130,8 @@ func (f *fleet) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
 	return drover.NewNodeGroups([]drover.NodeGroup{{Name: "web", Nodes: f.nodes}}), nil
 }
 
-func (f *fleet) TellNode(_ context.Context, instance int64, word string) {
-	f.told = append(f.told, fmt.Sprintf("%d %s", instance, word))
+func (f *fleet) TellNode(_ context.Context, instance int64, word, why string) {
+	f.told = append(f.told, strings.TrimRight(fmt.Sprintf("%d %s %s", instance, word, why), " "))
 }
 
 func (f *fleet) GoneNode(_ context.Context, group, id string) (bool, error) {
@@ -181,10 +181,7 @@ func (w *world) join(name, id string, ready bool) *node {
 }
 
 func (w *world) ready(n *node) {
-	n.Status.Conditions = append(n.Status.Conditions, struct {
-		Type   string `json:"type"`
-		Status string `json:"status"`
-	}{"Ready", "True"})
+	n.Status.Conditions = append(n.Status.Conditions, condition{Type: "Ready", Status: "True"})
 }
 
 // pod puts a pod on a node. A ReplicaSet owns the pod unless change says otherwise.
@@ -219,12 +216,10 @@ func TestWorkingNodesAreAdmitted(t *testing.T) {
 	w.wantTold()
 	n := w.join("one", "c:///1", false)
 	n.Meta.Labels["topology.kubernetes.io/zone"] = "z1"
-	w.wantTold()
+	w.wantTold("1 waits its node is not ready")
 	w.ready(n)
-	n.Status.Conditions = append(n.Status.Conditions, struct {
-		Type   string `json:"type"`
-		Status string `json:"status"`
-	}{"NetworkUnavailable", "True"})
+	n.Status.Conditions = append(n.Status.Conditions, condition{Type: "NetworkUnavailable", Status: "True", Message: "no route yet"})
+	w.wantTold("1 waits its node is not ready: no route yet")
 	w.wantTold()
 	n.Status.Conditions = n.Status.Conditions[:1]
 	w.wantTold("1 joined")
@@ -272,8 +267,11 @@ func TestAbsentNodesAreReported(t *testing.T) {
 	w.join("one", "c:///1", false)
 	w.wantTold("1 absent")
 	w.api.down = true
-	if err := w.round(); err == nil || len(w.fleet.told) > 0 {
-		t.Errorf("about a cluster that does not answer, reported %v (%v)", w.fleet.told, err)
+	for _, want := range [][]string{{"1 waits its node's state is not known: GET /api/v1/nodes: 503 Service Unavailable", "2 waits its node's state is not known: GET /api/v1/nodes: 503 Service Unavailable"}, nil} {
+		if err := w.round(); err == nil || !slices.Equal(w.fleet.told, want) {
+			t.Errorf("about a cluster that does not answer, reported %q (%v), want %q", w.fleet.told, err, want)
+		}
+		w.fleet.told = nil
 	}
 }
 
@@ -305,7 +303,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		w.pod("default/d", "one", func(p *pod) { p.Meta.Owners[0].Kind = "DaemonSet" })
 		w.pod("kube-system/dns", "one", nil)
 		w.pod("default/elsewhere", "two", nil)
-		w.wantTold()
+		w.wantTold("1 waits its node is being drained; pods left: 2")
 		if !n.Spec.Unschedulable || len(w.api.pods) != 2 {
 			t.Errorf("cordoned %t, with %d pods", n.Spec.Unschedulable, len(w.api.pods))
 		}
@@ -316,10 +314,10 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		leaving(w)
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
-		w.wantTold()
+		w.wantTold("1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
 		w.wantTold()
 		w.api.refuses = false
-		w.wantTold()
+		w.wantTold("1 waits its node is being drained; pods left: 1")
 		w.wantTold("1 emptied")
 	})
 	for name, c := range map[string]struct {
@@ -338,8 +336,11 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 			if err := w.round(); err == nil || n.Spec.Unschedulable || len(w.api.pods) != 1 {
 				t.Errorf("cordoned %t, with %d pods: %v", n.Spec.Unschedulable, len(w.api.pods), err)
 			}
-			w.k.Drain = c.allow
-			w.wantTold()
+			if len(w.fleet.told) != 1 || !strings.HasPrefix(w.fleet.told[0], "1 waits its node is not drained: "+c.pod) {
+				t.Errorf("reported %q", w.fleet.told)
+			}
+			w.fleet.told, w.k.Drain = nil, c.allow
+			w.wantTold("1 waits its node is being drained; pods left: 1")
 			w.wantTold("1 emptied")
 		})
 	}
@@ -348,7 +349,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		n := leaving(w)
 		w.fleet.nodes[0].Taken = true
 		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
-		w.wantTold()
+		w.wantTold("1 waits its node is being drained; pods left: 1")
 		if !has(n.Spec.Taints, interruptedTaint) || !n.Spec.Unschedulable || len(w.api.pods) != 0 {
 			t.Errorf("taints %v, cordoned %t, with %d pods", n.Spec.Taints, n.Spec.Unschedulable, len(w.api.pods))
 		}

@@ -31,11 +31,24 @@ type node struct {
 		Taints        []taint `json:"taints,omitempty"`
 	} `json:"spec"`
 	Status struct {
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions,omitempty"`
+		Conditions []condition `json:"conditions,omitempty"`
 	} `json:"status"`
+}
+
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// whyNot returns what the node says about why it does not work, after a colon; empty if it says nothing.
+func (n *node) whyNot() (why string) {
+	for _, c := range n.Status.Conditions {
+		if c.Message != "" && (c.Type == "Ready" && c.Status != "True" || c.Type == "NetworkUnavailable" && c.Status == "True") {
+			why = ": " + c.Message
+		}
+	}
+	return why
 }
 
 // works reports whether the node is ready and its network works.
