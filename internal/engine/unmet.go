@@ -14,6 +14,9 @@ import (
 func (e *Engine) markUnmet(g *group, u drover.Unmet) {
 	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.netDemand(), true, true
 	why := e.verdict(Cause(u.Code), "%s", u.Text)
+	if g.Key.Gang > 0 && u.Code == drover.ReasonLimit {
+		why.Text = fmt.Sprintf("the %d jobs of its gang start together, and there is no room for all of them: %s", g.Key.Gang, u.Text)
+	}
 	limit, limited := Verdict{}, false
 	if u.Code == drover.ReasonLimit {
 		limit, limited = e.userLimited(g)
