@@ -99,6 +99,15 @@ type contentOutput struct{ Body func(huma.Context) }
 
 func (*contentOutput) describe(op *huma.Operation) {
 	answers(op, "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
+	text := &huma.Schema{Type: huma.TypeString}
+	tag := map[string]*huma.Param{"ETag": {Schema: text}}
+	op.Responses["200"].Headers = tag
+	op.Responses["206"] = &huma.Response{Description: "the bytes asked for", Content: op.Responses["200"].Content, Headers: map[string]*huma.Param{"ETag": {Schema: text}, "Content-Range": {Schema: text}}}
+	op.Responses["304"] = &huma.Response{Description: "it has not changed", Headers: tag}
+	op.Parameters = append(op.Parameters,
+		&huma.Param{Name: "Range", In: "header", Description: "one range of bytes, such as bytes=8-; several are answered with the entire file", Schema: text},
+		&huma.Param{Name: "If-None-Match", In: "header", Description: "the ETag of an earlier answer, to read the file only if it has changed", Schema: text},
+	)
 }
 
 func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, error) {
@@ -130,12 +139,40 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 		if strings.Contains(r.Header.Get("Range"), ",") {
 			r.Header.Del("Range") // several parts would be read concurrently with the handler
 		}
-		http.ServeContent(w, r, "", time.Time{}, file)
+		checked := &rangeChecked{ResponseWriter: w}
+		http.ServeContent(checked, r, "", time.Time{}, file)
+		if checked.refused {
+			h.refuse(w, newProblem(http.StatusRequestedRangeNotSatisfiable, drover.Errorf(drover.KindInvalid, "the output has no such range of bytes")))
+		}
 		if file.err != nil {
 			h.cfg.Log.Debug("a response was cut short", logkey.Error, file.err)
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
+}
+
+// rangeChecked leaves out http.ServeContent's answer to a range that the file does not have.
+type rangeChecked struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader notes the refusal of a range, and passes on any other status.
+func (w *rangeChecked) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; w.refused {
+		w.Header().Del("Content-Length")
+		w.Header().Del("Content-Disposition")
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write passes on everything but the text of a refusal.
+func (w *rangeChecked) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // outputFile is an output that can be read from any byte on, as http.ServeContent requires.

@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,9 +38,33 @@ func TestOutputsInParts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a start after the end is refused", func(t *testing.T) {
-		if got, _ := ask("Range", "bytes=99-"); got.StatusCode != 416 {
-			t.Errorf("%d", got.StatusCode)
+	t.Run("a start after the end is refused with a problem", func(t *testing.T) {
+		got, text := ask("Range", "bytes=99-")
+		if got.StatusCode != 416 || got.Header.Get("Content-Type") != "application/problem+json" || got.Header.Get("Content-Range") != "bytes */16" ||
+			got.Header.Get("ETag") != "" || !strings.Contains(text, `"status":416`) {
+			t.Errorf("%d %q %v", got.StatusCode, text, got.Header)
+		}
+	})
+	t.Run("the description names the answers to both headers", func(t *testing.T) {
+		var api struct {
+			Paths map[string]map[string]struct {
+				Parameters []struct{ Name, In string }
+				Responses  map[string]any
+			}
+		}
+		if err := json.Unmarshal([]byte(do(t, s.URL, "GET", "/openapi.json", "Bearer admin", "").text), &api); err != nil {
+			t.Fatal(err)
+		}
+		op := api.Paths["/v1/jobs/{id}/outputs/content"]["get"]
+		for _, name := range []string{"Range", "If-None-Match"} {
+			if !slices.Contains(op.Parameters, struct{ Name, In string }{name, "header"}) {
+				t.Errorf("no header %s", name)
+			}
+		}
+		for _, status := range []string{"200", "206", "304"} {
+			if op.Responses[status] == nil {
+				t.Errorf("no response %s", status)
+			}
 		}
 	})
 }
