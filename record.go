@@ -21,7 +21,7 @@ type Job struct {
 	Command    []string          `json:"command"`
 	Image      string            `json:"image,omitempty"`
 	Resources  Resources         `json:"resources"`
-	Placement  Placement         `json:"placement"`
+	Placement  JobPlacement      `json:"placement"`
 	Spot       SpotPolicy        `json:"spot"`
 	After      []string          `json:"after,omitempty"`
 	AfterAny   []string          `json:"after_any,omitempty"`
@@ -40,6 +40,19 @@ type Job struct {
 	Array  *Array           `json:"array,omitempty"`
 	Gang   int              `json:"gang,omitempty"`   // this many consecutive elements start together
 	Counts map[JobState]int `json:"counts,omitempty"` // number of elements in each state
+}
+
+// JobPlacement is a job's Placement, as shown in a Job.
+type JobPlacement struct {
+	Cloud    string  `json:"cloud,omitempty"`
+	Zone     string  `json:"zone,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	MaxPrice float64 `json:"max_price_usd_per_hour,omitempty"`
+}
+
+// PlacementOf returns a Placement as a Job shows it.
+func PlacementOf(p Placement) JobPlacement {
+	return JobPlacement{Cloud: p.Cloud, Zone: p.Zone, Type: p.Type, MaxPrice: p.MaxPrice.USD()}
 }
 
 // Attempt is one execution of a job, as shown in a Job.

@@ -139,7 +139,7 @@ func needWords(r drover.Resources) string {
 	return strings.Join(words, ", ")
 }
 
-func placementWords(p drover.Placement) string {
+func placementWords(p drover.JobPlacement) string {
 	var words []string
 	for _, w := range [][2]string{{"cloud", p.Cloud}, {"zone", p.Zone}, {"type", p.Type}} {
 		if w[1] != "" {
@@ -147,7 +147,7 @@ func placementWords(p drover.Placement) string {
 		}
 	}
 	if p.MaxPrice != 0 {
-		words = append(words, fmt.Sprintf("at most %v an hour", p.MaxPrice))
+		words = append(words, fmt.Sprintf("at most %s an hour", human.Dollars(p.MaxPrice)))
 	}
 	return strings.Join(words, ", ")
 }

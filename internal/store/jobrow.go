@@ -144,7 +144,7 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	}
 	j.job.ID.Index, j.array, j.gang, j.foreach = -1, spec.Array, spec.Gang, spec.Foreach
 	j.job.Name, j.job.Labels, j.job.Command, j.job.Image = spec.Name, spec.Labels, spec.Command, spec.Image
-	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After, j.job.AfterAny = spec.Resources, spec.Placement, spec.Spot, spec.After, spec.AfterAny
+	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After, j.job.AfterAny = spec.Resources, drover.PlacementOf(spec.Placement), spec.Spot, spec.After, spec.AfterAny
 	j.job.Timeout, j.job.Expected, j.job.MaxWait = drover.Seconds(spec.Timeout), drover.Seconds(spec.Expected), drover.Seconds(spec.MaxWait)
 	j.job.Submitted, j.job.Reason = submitted.Std(), reasonOf(reason)
 	j.job.Attempts = []drover.Attempt{}

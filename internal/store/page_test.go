@@ -32,6 +32,22 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
+	t.Run("a job shows its max_price in dollars per hour", func(t *testing.T) {
+		s, b := openers(t)(t), hello()
+		b.Jobs[0].Placement = drover.Placement{Zone: "a", MaxPrice: drover.Dollar / 2}
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: b}, Terms{}); err != nil {
+			t.Fatal(err)
+		}
+		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 1, Index: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(job.Placement)
+		if want := `{"zone":"a","max_price_usd_per_hour":0.5}`; err != nil || string(text) != want {
+			t.Errorf("placement %s, error %v, want %s", text, err, want)
+		}
+	})
+
 	t.Run("a running job's cost counts up to now", func(t *testing.T) {
 		for now, want := range map[drover.Time]float64{4 * hour: 0.75, 5 * hour: 1} {
 			if job, err := s.Job(t.Context(), now, drover.JobID{Number: 2, Index: 3}); err != nil || job.Cost != want {
