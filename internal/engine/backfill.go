@@ -129,7 +129,9 @@ func (e *Engine) holdUnusable(g *group, left int) {
 			continue
 		}
 		if helps == nil {
-			able = slices.Collect(e.rentableFor(g))
+			if able = slices.Collect(e.rentableFor(g)); !e.ownLimitAdmits(g, able) {
+				return
+			}
 			helps = e.helps(able)
 		}
 		if helps(in) {

@@ -121,12 +121,16 @@ func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 }
 
 // victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits and the
-// budgets admit one.
+// budgets admit one. While the user's own limits admit none either, only the user's instances are of use.
 func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	if len(lower) == 0 {
 		return nil
 	}
 	able, most := slices.Collect(e.rentableFor(g)), 0
+	if !e.ownLimitAdmits(g, able) {
+		helps := e.helps(able)
+		return e.victimsForUserLimit(g, slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) }))
+	}
 	for _, o := range able {
 		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unreserved()))
 	}
@@ -144,11 +148,7 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
 	left, able := e.userLimit(g.demand.Owner), slices.Collect(e.rentableFor(g))
-	admits := func() bool {
-		return (left.Instances == nil || *left.Instances > 0) && slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return left.CPU == nil || *left.CPU >= o.Type.Resources.CPU
-		})
-	}
+	admits := func() bool { return admitsOne(left, able) }
 	end := func(in *fleet.Member) {
 		if left.Instances != nil {
 			*left.Instances++
@@ -173,6 +173,18 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 		return nil
 	}
 	return own
+}
+
+// ownLimitAdmits reports whether the limits of the group's user, if any, admit one of these offerings.
+func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
+	return !e.limitsUsers() || admitsOne(e.userLimit(g.demand.Owner), able)
+}
+
+// admitsOne reports whether what a user may still rent includes one of these offerings.
+func admitsOne(left drover.Limit, able []drover.Offering) bool {
+	return (left.Instances == nil || *left.Instances > 0) && slices.ContainsFunc(able, func(o drover.Offering) bool {
+		return left.CPU == nil || *left.CPU >= o.Type.Resources.CPU
+	})
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
