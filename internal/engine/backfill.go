@@ -32,14 +32,15 @@ const (
 
 // backfill is the state of one placement.
 type backfill struct {
-	by      map[*fleet.Member]*group
-	spare   map[*fleet.Member]spare // computed for held instances
-	waiters []waiter                // in order of service
-	left    int                     // how many more instances may be held
-	others  int                     // for how many more groups an instance that they cannot use may be held
-	serving map[string][]int        // by owner: the positions of the examined instances that may run its jobs
-	scanned int                     // the first waiters have examined every instance before this position
-	first   int                     // how many waiters those are
+	by       map[*fleet.Member]*group
+	spare    map[*fleet.Member]spare // computed for held instances
+	waiters  []waiter                // in order of service
+	left     int                     // how many more instances may be held
+	others   int                     // for how many more groups an instance that they cannot use may be held
+	emptying []*fleet.Member         // those so held, which are to become empty
+	serving  map[string][]int        // by owner: the positions of the examined instances that may run its jobs
+	scanned  int                     // the first waiters have examined every instance before this position
+	first    int                     // how many waiters those are
 }
 
 // waiter is a group for which instances are held.
@@ -60,7 +61,7 @@ func (b *backfill) end() {
 	clear(b.by)
 	clear(b.spare)
 	clear(b.serving)
-	b.waiters, b.scanned, b.first = b.waiters[:0], 0, 0
+	b.waiters, b.emptying, b.scanned, b.first = b.waiters[:0], b.emptying[:0], 0, 0
 }
 
 // wait queues a group that needs room for left elements, behind those already waiting.
@@ -115,7 +116,8 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 }
 
 // holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
-// one that can. All that runs there must rank below the group. While one such instance is leaving, no other is held.
+// one that can. All that runs there must rank below the group, and the user's own limits must admit another
+// instance. While one such instance is held or leaving, no other is held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
 	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
@@ -135,9 +137,9 @@ func (e *Engine) holdUnusable(g *group, left int) {
 			helps = e.helps(able)
 		}
 		if helps(in) {
-			if e.countLeaving(helps) == 0 && e.affordsInstead(in, g, able) {
+			if e.countLeaving(helps) == 0 && !slices.ContainsFunc(b.emptying, helps) && e.affordsInstead(in, g, able) {
 				b.take(in, g)
-				b.left--
+				b.left, b.emptying = b.left-1, append(b.emptying, in)
 			}
 			return
 		}
