@@ -116,8 +116,8 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 }
 
 // holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
-// one that can. All that runs there must rank below the group, and the user's own limits must admit another
-// instance. While one such instance is held or leaving, no other is held.
+// one that can. All that runs there must rank below the group, and the user's own limits must admit another instance.
+// While one such instance is held or leaving, no other is held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
 	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
@@ -137,7 +137,7 @@ func (e *Engine) holdUnusable(g *group, left int) {
 			helps = e.helps(able)
 		}
 		if helps(in) {
-			if e.countLeaving(helps) == 0 && !slices.ContainsFunc(b.emptying, helps) && e.affordsInstead(in, g, able) {
+			if e.countLeaving(helps) == 0 && !slices.ContainsFunc(b.emptying, helps) && e.affordsInstead(g, able)(in) {
 				b.take(in, g)
 				b.left, b.emptying = b.left-1, append(b.emptying, in)
 			}
@@ -146,14 +146,21 @@ func (e *Engine) holdUnusable(g *group, left int) {
 	}
 }
 
-// affordsInstead reports whether the budgets allow the cheapest of these offerings for the group once the instance is
-// gone.
-func (e *Engine) affordsInstead(in *fleet.Member, g *group, able []drover.Offering) bool {
+// affordsInstead returns a function that reports whether the end of an instance lets the limits admit one of these
+// offerings that the budgets then allow for the group.
+func (e *Engine) affordsInstead(g *group, able []drover.Offering) func(*fleet.Member) bool {
 	if !e.limited() {
-		return true
+		return e.helps(able)
 	}
-	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	return e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+	admits := e.admitsInstead()
+	return func(in *fleet.Member) bool {
+		some := slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !admits(in, o) })
+		if len(some) == 0 {
+			return false
+		}
+		cheapest := slices.MinFunc(some, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+		return e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+	}
 }
 
 // runsOnlyBelow reports whether all that runs on the instance ranks below the group.

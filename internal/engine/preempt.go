@@ -137,8 +137,8 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	if most == 0 {
 		return nil
 	}
-	helps := e.helps(able)
-	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) || !e.affordsInstead(in, g, able) })
+	helps, affords := e.helps(able), e.affordsInstead(g, able)
+	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !affords(in) })
 	need := (g.unreserved() + most - 1) / most
 	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
@@ -189,11 +189,17 @@ func admitsOne(left drover.Limit, able []drover.Offering) bool {
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
 func (e *Engine) helps(able []drover.Offering) func(*fleet.Member) bool {
-	left, full := e.limitsLeft(), e.room() == 0
+	admits := e.admitsInstead()
 	return func(in *fleet.Member) bool {
-		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return (in.Cloud == o.Cloud || full && e.cloudRoom(o.Cloud) > 0) && (left == nil || left.Clears(e.countsAs(in), o))
-		})
+		return slices.ContainsFunc(able, func(o drover.Offering) bool { return admits(in, o) })
+	}
+}
+
+// admitsInstead returns a function that reports whether the end of an instance lets the limits admit an offering.
+func (e *Engine) admitsInstead() func(*fleet.Member, drover.Offering) bool {
+	left, full := e.limitsLeft(), e.room() == 0
+	return func(in *fleet.Member, o drover.Offering) bool {
+		return (in.Cloud == o.Cloud || full && e.cloudRoom(o.Cloud) > 0) && (left == nil || left.Clears(e.countsAs(in), o))
 	}
 }
 
