@@ -129,6 +129,15 @@ func TestSharesAreKept(t *testing.T) {
 			t.Errorf("rented: %s", got)
 		}
 	})
+	t.Run("offerings under one limit are not enough", func(t *testing.T) {
+		x, y, z, b := offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "b", 4, 4*drover.GiB, 300)
+		x.Zone, y.Zone = "x", "y"
+		p := problem([]drover.Offering{x, y, z, b}, 9, demand(1000, drover.GiB, 2))
+		p.JobsEach, p.SpotShare, p.Limits = 1, 60_00, []drover.Limit{{Type: "a", CPU: new(drover.MilliCPU(2000))}}
+		if got := rentedOf(p, Solve(p)); got != "a b" {
+			t.Errorf("rented: %s", got)
+		}
+	})
 	t.Run("a share gives way where there is only one offering", func(t *testing.T) {
 		o := offering("c", "only", 2, 4*drover.GiB, 100)
 		o.Market = drover.Spot

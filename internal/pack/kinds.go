@@ -8,7 +8,7 @@ import (
 )
 
 // addKinds adds the offerings that are not dominated: no other is as large, as cheap, usable by the same jobs, and
-// under the same limits. If rivals is more than one, the dominating ones may be under any limits.
+// under the same limits. If rivals is more than one, that many dominate, and their shares are limits of their own.
 func (m *model) addKinds(rivals int) {
 	all := m.suitable()
 	order := make([]ranked, len(all))
@@ -109,13 +109,21 @@ func (m *model) firstClass() int {
 // dominators counts the added kinds that dominate k, up to most.
 func (m *model) dominators(k *kind, most int) (n int) {
 	for x := range m.kinds {
-		if m.dominates(&m.kinds[x], k) && !m.kinds[x].dearer(k) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
+		if m.dominates(&m.kinds[x], k) && !m.kinds[x].dearer(k) && (slices.Equal(m.kinds[x].limits, k.limits) || most > 1 && m.limitedLike(&m.kinds[x], k)) {
 			if n++; n == most {
 				break
 			}
 		}
 	}
 	return n
+}
+
+// limitedLike reports whether k has no limits, except its share, that other has not.
+func (m *model) limitedLike(k, other *kind) bool {
+	return !slices.ContainsFunc(k.limits, func(r int) bool {
+		l := m.rows[r].limit
+		return (l == nil || !l.Share) && !slices.Contains(other.limits, r)
+	})
 }
 
 // findUsed finds the dimensions that any job needs, in which alone one instance may be better than another, and the
