@@ -160,7 +160,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		k.tellWait(ctx, n, why)
 		return err
 	case n.Joined || n.State == drover.NodeDeleting:
-		return nil
+		k.tellWait(ctx, n, "") // it may have been leaving, and is no more
 	case object != nil && object.works():
 		if err := k.admit(ctx, group, n, object); err != nil {
 			return err

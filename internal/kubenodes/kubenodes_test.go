@@ -309,6 +309,16 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		}
 		w.wantTold("1 emptied")
 	})
+	t.Run("a node that is kept after all waits for nothing", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", nil)
+		w.api.refuses = true
+		w.wantTold("1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
+		w.fleet.nodes[0].State, w.fleet.nodes[0].Leaving = drover.NodeRunning, nil
+		w.wantTold("1 waits")
+		w.wantTold()
+	})
 	t.Run("evictions wait for a disruption budget", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
