@@ -127,7 +127,7 @@ func (e *Engine) holdUnusable(g *group, left int) {
 	var able []drover.Offering
 	var helps func(*fleet.Member) bool
 	for _, in := range order[:min(len(order), othersLimit)] {
-		if !in.Yields() || in.Accepts(&g.demand) || b.by[in] != nil || !e.runsOnlyBelow(in, g) {
+		if !e.yields(in) || in.Accepts(&g.demand) || b.by[in] != nil || !e.runsOnlyBelow(in, g) {
 			continue
 		}
 		if helps == nil {

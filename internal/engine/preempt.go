@@ -42,7 +42,7 @@ func (e *Engine) preempt() {
 func (e *Engine) victims() (able []*fleet.Member) {
 	r := e.fleet.Index()
 	for _, in := range r.Idle {
-		if in.Yields() && in.Connected && in.TakesWork() && !in.Expanding() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
+		if e.yields(in) {
 			able = append(able, in)
 		}
 	}
@@ -55,6 +55,11 @@ func (e *Engine) victims() (able []*fleet.Member) {
 		return cmp.Or(cmp.Compare(a.Priority(), b.Priority()), cmp.Compare(b.ID, a.ID))
 	})
 	return able
+}
+
+// yields reports whether an instance that is ready may be preempted when nothing runs on it.
+func (e *Engine) yields(in *fleet.Member) bool {
+	return in.Yields() && in.Connected && in.TakesWork() && !in.Expanding() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil
 }
 
 // victimsFor returns the victims to stop for a group, depending on what it waits for.
