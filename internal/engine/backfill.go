@@ -155,12 +155,17 @@ func (e *Engine) affordsInstead(g *group, able []drover.Offering) func(*fleet.Me
 	admits := e.admitsInstead()
 	return func(in *fleet.Member) bool {
 		some := slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !admits(in, o) })
-		if len(some) == 0 {
-			return false
-		}
-		cheapest := slices.MinFunc(some, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-		return e.ledger.Refuses([]*budget.Claim{e.ledger.Claim(in.ID)}, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+		return e.affordsOne(g, some, []*budget.Claim{e.ledger.Claim(in.ID)})
 	}
+}
+
+// affordsOne reports whether the budgets allow the cheapest of these offerings for the group once some claims are freed.
+func (e *Engine) affordsOne(g *group, some []drover.Offering, freed []*budget.Claim) bool {
+	if len(some) == 0 || !e.limited() {
+		return len(some) > 0
+	}
+	cheapest := slices.MinFunc(some, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	return e.ledger.Refuses(freed, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
 }
 
 // runsOnlyBelow reports whether all that runs on the instance ranks below the group.

@@ -148,12 +148,13 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
 
-// victimsForUserLimit returns as many of the user's own instances as make the user's limits admit one instance for the
-// group; none if all of them are not enough, or enough are leaving already.
+// victimsForUserLimit returns as many of the user's own instances as make the user's limits and the budgets admit one
+// instance for the group; none if all of them are not enough, or enough are leaving already.
 func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
 	left, able := e.userLimit(g.demand.Owner), slices.Collect(e.rentableFor(g))
-	admits := func() bool { return admitsOne(left, able) }
+	var freed []*budget.Claim
+	admits := func() bool { return e.affordsOne(g, admitted(left, able), freed) }
 	end := func(in *fleet.Member) {
 		if left.Instances != nil {
 			*left.Instances++
@@ -161,6 +162,7 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 		if left.CPU != nil {
 			*left.CPU += in.Type.Resources.CPU
 		}
+		freed = append(freed, e.ledger.Claim(in.ID))
 	}
 	for _, in := range e.fleet.Index().Ending {
 		if owned(in) {
@@ -182,14 +184,15 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 
 // ownLimitAdmits reports whether the limits of the group's user, if any, admit one of these offerings.
 func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
-	return !e.limitsUsers() || admitsOne(e.userLimit(g.demand.Owner), able)
+	return !e.limitsUsers() || len(admitted(e.userLimit(g.demand.Owner), able)) > 0
 }
 
-// admitsOne reports whether what a user may still rent includes one of these offerings.
-func admitsOne(left drover.Limit, able []drover.Offering) bool {
-	return (left.Instances == nil || *left.Instances > 0) && slices.ContainsFunc(able, func(o drover.Offering) bool {
-		return left.CPU == nil || *left.CPU >= o.Type.Resources.CPU
-	})
+// admitted returns those of the offerings of which a user may rent one, with what is left of the user's limits.
+func admitted(left drover.Limit, able []drover.Offering) []drover.Offering {
+	if left.Instances != nil && *left.Instances == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return left.CPU != nil && *left.CPU < o.Type.Resources.CPU })
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
