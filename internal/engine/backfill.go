@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"drover"
@@ -154,18 +153,21 @@ func (e *Engine) affordsInstead(g *group, able []drover.Offering) func(*fleet.Me
 	}
 	admits := e.admitsInstead()
 	return func(in *fleet.Member) bool {
-		some := slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !admits(in, o) })
-		return e.affordsOne(g, some, []*budget.Claim{e.ledger.Claim(in.ID)})
+		may := func(o drover.Offering) bool { return admits(in, o) }
+		return e.affordsOne(g, able, may, []*budget.Claim{e.ledger.Claim(in.ID)})
 	}
 }
 
-// affordsOne reports whether the budgets allow the cheapest of these offerings for the group once some claims are freed.
-func (e *Engine) affordsOne(g *group, some []drover.Offering, freed []*budget.Claim) bool {
-	if len(some) == 0 || !e.limited() {
-		return len(some) > 0
+// affordsOne reports whether the budgets allow, for the group, the cheapest of the offerings that may be rented once
+// some claims are freed.
+func (e *Engine) affordsOne(g *group, able []drover.Offering, may func(drover.Offering) bool, freed []*budget.Claim) bool {
+	var cheapest []drover.Offering
+	for _, o := range able {
+		if (cheapest == nil || o.Price < cheapest[0].Price) && may(o) {
+			cheapest = []drover.Offering{o}
+		}
 	}
-	cheapest := slices.MinFunc(some, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	return e.ledger.Refuses(freed, e.rental([]drover.Offering{cheapest}, wanted{g, 1})) == nil
+	return cheapest != nil && (!e.limited() || e.ledger.Refuses(freed, e.rental(cheapest, wanted{g, 1})) == nil)
 }
 
 // runsOnlyBelow reports whether all that runs on the instance ranks below the group.

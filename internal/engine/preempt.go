@@ -143,9 +143,14 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 		return nil
 	}
 	helps, affords := e.helps(able), e.affordsInstead(g, able)
-	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !affords(in) })
-	need := (g.unreserved() + most - 1) / most
-	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
+	need := (g.unreserved()+most-1)/most - e.countLeaving(helps)
+	var some []*fleet.Member
+	for _, in := range lower {
+		if len(some) < need && affords(in) {
+			some = append(some, in)
+		}
+	}
+	return some
 }
 
 // victimsForUserLimit returns as many of the user's own instances as make the user's limits and the budgets admit one
@@ -154,7 +159,9 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
 	left, able := e.userLimit(g.demand.Owner), slices.Collect(e.rentableFor(g))
 	var freed []*budget.Claim
-	admits := func() bool { return e.affordsOne(g, admitted(left, able), freed) }
+	enough := func() bool {
+		return e.affordsOne(g, able, func(o drover.Offering) bool { return admits(left, o) }, freed)
+	}
 	end := func(in *fleet.Member) {
 		if left.Instances != nil {
 			*left.Instances++
@@ -171,12 +178,12 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 	}
 	own := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !owned(in) })
 	for i, in := range own {
-		if admits() {
+		if enough() {
 			return own[:i]
 		}
 		end(in)
 	}
-	if !admits() {
+	if !enough() {
 		return nil
 	}
 	return own
@@ -184,15 +191,16 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 
 // ownLimitAdmits reports whether the limits of the group's user, if any, admit one of these offerings.
 func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
-	return !e.limitsUsers() || len(admitted(e.userLimit(g.demand.Owner), able)) > 0
+	if !e.limitsUsers() {
+		return true
+	}
+	left := e.userLimit(g.demand.Owner)
+	return slices.ContainsFunc(able, func(o drover.Offering) bool { return admits(left, o) })
 }
 
-// admitted returns those of the offerings of which a user may rent one, with what is left of the user's limits.
-func admitted(left drover.Limit, able []drover.Offering) []drover.Offering {
-	if left.Instances != nil && *left.Instances == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return left.CPU != nil && *left.CPU < o.Type.Resources.CPU })
+// admits reports whether what is left of a user's limits is enough for an instance of the offering.
+func admits(left drover.Limit, o drover.Offering) bool {
+	return (left.Instances == nil || *left.Instances > 0) && (left.CPU == nil || *left.CPU >= o.Type.Resources.CPU)
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
