@@ -17,6 +17,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/backoff"
 	"drover/internal/folderlock"
 	"drover/internal/processes"
 )
@@ -64,10 +65,16 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	if in, err = c.Describe(ctx, id); err == nil && in.State != driver.Stopped {
-		err = drover.Errorf(drover.KindTransient, "%s: it has not ended yet", doing)
+	// A process forked by this one holds the instance's lock until its exec, if it was forked while the instance started.
+	for until := time.Now().Add(powerOffTime); ; {
+		in, err = c.Describe(ctx, id)
+		switch {
+		case err != nil || in.State == driver.Stopped:
+			return err
+		case time.Now().After(until) || backoff.For(ctx, 10*time.Millisecond) != nil:
+			return drover.Errorf(drover.KindTransient, "%s: it has not ended yet", doing)
+		}
 	}
-	return err
 }
 
 // Start starts the processes again, at another address. It refuses an instance that the cloud took back.
