@@ -34,7 +34,7 @@ func withDisks(p drover.Problem) (guessed drover.Problem, matters bool) {
 	guessed = p
 	priced := func(o drover.Offering) bool { return o.DiskPrice > 0 && o.Type.Resources.Disk == 0 && !o.Reserved }
 	asks := func(d drover.Demand) bool { return d.Count > 0 && d.Shape.Need.Disk > 0 }
-	if !slices.ContainsFunc(p.Offerings, priced) || !slices.ContainsFunc(p.Demands, asks) {
+	if !slices.ContainsFunc(p.Demands, asks) || !slices.ContainsFunc(p.Offerings, priced) {
 		return p, false
 	}
 	guessed.Offerings = slices.Clone(p.Offerings)
