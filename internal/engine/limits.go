@@ -222,7 +222,7 @@ func (e *Engine) withoutLimitedUsers(groups []*group) (rest []*group) {
 // whyUserLimit explains that the group's user is at, or near, the limit; left is what remains.
 func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	u, has := e.s.Settings.Users, ""
-	if need := max(e.leastCPU(g), g.Key.Shape.Need.CPU*drover.MilliCPU(g.Key.Gang)); u.VCPUs > 0 && need > u.VCPUs {
+	if need := e.neverAdmitted(g, u.VCPUs); need > 0 {
 		what := "the job"
 		if g.Key.Gang > 0 {
 			what = "the gang"
@@ -238,14 +238,24 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until an instance has room or is gone", g.Key.User, has)
 }
 
-// leastCPU returns the vCPUs of the smallest type that fits the group's jobs, 0 if there is none.
-func (e *Engine) leastCPU(g *group) (least drover.MilliCPU) {
-	for _, o := range e.market.Offerings() {
-		if cpu := o.Type.Resources.CPU; g.Key.Shape.Accepts(o) && (least == 0 || cpu < least) {
-			least = cpu
+// neverAdmitted returns the vCPUs that the group's jobs need at least, if a limit on a user's vCPUs never admits them;
+// otherwise 0.
+func (e *Engine) neverAdmitted(g *group, most drover.MilliCPU) drover.MilliCPU {
+	gang, least := g.Key.Shape.Need.CPU*drover.MilliCPU(g.Key.Gang), drover.MilliCPU(0)
+	if most == 0 {
+		return 0
+	}
+	for _, o := range e.market.Offerings() { // of the smallest type that fits them
+		if cpu := o.Type.Resources.CPU; (least == 0 || cpu < least) && g.Key.Shape.Accepts(o) {
+			if least = cpu; max(gang, least) <= most {
+				return 0
+			}
 		}
 	}
-	return least
+	if need := max(gang, least); need > most {
+		return need
+	}
+	return 0
 }
 
 // userLimited reports whether only the user's own limit prevents renting for the group, and why.

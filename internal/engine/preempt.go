@@ -198,7 +198,7 @@ func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
 	return slices.ContainsFunc(able, func(o drover.Offering) bool { return admits(left, o) })
 }
 
-// admits reports whether what is left of a user's limits is enough for an instance of the offering.
+// admits reports whether a user may rent an instance of the offering, given what is left of the user's limits.
 func admits(left drover.Limit, o drover.Offering) bool {
 	return (left.Instances == nil || *left.Instances > 0) && (left.CPU == nil || *left.CPU >= o.Type.Resources.CPU)
 }

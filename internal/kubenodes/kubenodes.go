@@ -154,6 +154,10 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 
 // step takes a node's next step. object is nil if the cluster has no Node for it.
 func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, object *node) error {
+	works, whyNot := false, ""
+	if object != nil {
+		works, whyNot = object.works()
+	}
 	switch {
 	case n.Leaving != nil && n.Joined:
 		why, err := k.empty(ctx, n, object)
@@ -161,7 +165,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		return err
 	case n.Joined || n.State == drover.NodeDeleting:
 		k.tellWait(ctx, n, "") // it may have been leaving, and is no more
-	case object != nil && object.works():
+	case works:
 		if err := k.admit(ctx, group, n, object); err != nil {
 			return err
 		}
@@ -169,7 +173,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	case n.Overdue != 0 && n.Overdue <= drover.TimeOf(time.Now()):
 		k.tell(ctx, n, "absent")
 	case object != nil:
-		k.tellWait(ctx, n, "its node is not ready"+object.whyNot())
+		k.tellWait(ctx, n, "its node is not ready"+whyNot)
 	default:
 		k.tellWait(ctx, n, "")
 	}
@@ -205,7 +209,7 @@ func (k *Keeper) tellUnseen(ctx context.Context, groups *drover.NodeGroups, err 
 	}
 }
 
-// forgetWaits forgets what was reported about instances that are gone.
+// forgetWaits drops what was reported about instances that are gone.
 func (k *Keeper) forgetWaits(groups *drover.NodeGroups) {
 	there := map[int64]bool{}
 	for _, g := range groups.All() {
@@ -322,13 +326,13 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 		path := "/api/v1/namespaces/" + p.Meta.Namespace + "/pods/" + p.Meta.Name + "/eviction"
 		body := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta{Name: p.Meta.Name, Namespace: p.Meta.Namespace}}
 		err := k.Cluster.call(ctx, "POST", path, "", body, nil)
-		switch kind := drover.KindOf(err); {
-		case err == nil, kind == drover.KindNotFound:
-		case kind != drover.KindRateLimit:
+		kind := drover.KindOf(err)
+		if err == nil || kind == drover.KindNotFound {
+			continue
+		}
+		why = fmt.Sprintf("its node is not drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
+		if kind != drover.KindRateLimit {
 			failed = err
-			fallthrough
-		default:
-			why = fmt.Sprintf("its node is not drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
 		}
 	}
 	return why, failed

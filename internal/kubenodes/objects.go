@@ -41,27 +41,19 @@ type condition struct {
 	Message string `json:"message,omitempty"`
 }
 
-// whyNot returns what the node says about why it does not work, after a colon; empty if it says nothing.
-func (n *node) whyNot() (why string) {
+// works reports whether the node is ready and its network works; if not, why is what the node says about that, after a
+// colon, or empty.
+func (n *node) works() (yes bool, why string) {
+	broken := false
 	for _, c := range n.Status.Conditions {
-		if c.Message != "" && (c.Type == "Ready" && c.Status != "True" || c.Type == "NetworkUnavailable" && c.Status == "True") {
-			why = ": " + c.Message
+		yes = yes || c.Type == "Ready"
+		if c.Type == "Ready" && c.Status != "True" || c.Type == "NetworkUnavailable" && c.Status == "True" {
+			if broken = true; c.Message != "" {
+				why = ": " + c.Message
+			}
 		}
 	}
-	return why
-}
-
-// works reports whether the node is ready and its network works.
-func (n *node) works() (yes bool) {
-	for _, c := range n.Status.Conditions {
-		switch {
-		case c.Type == "Ready":
-			yes = c.Status == "True"
-		case c.Type == "NetworkUnavailable" && c.Status == "True":
-			return false
-		}
-	}
-	return yes
+	return yes && !broken, why
 }
 
 type pod struct {

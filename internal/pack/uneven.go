@@ -60,17 +60,17 @@ type estimator struct {
 	p      drover.Problem
 	m      *model
 	uneven bool
-	jobs   int
 	last   map[load]runtimes.Points // by demand and number of jobs
 }
 
 func newEstimator(p drover.Problem) *estimator {
 	r := &estimator{p: p, m: &model{p: p}, last: map[load]runtimes.Points{}}
+	jobs := 0
 	for _, d := range p.Demands {
 		r.uneven = r.uneven || d.Spread > 0 && d.Count > 0
-		r.jobs += d.Count
+		jobs += d.Count
 	}
-	r.uneven = r.uneven && r.jobs > 1 && !p.UseOnce
+	r.uneven = r.uneven && jobs > 1 && !p.UseOnce
 	return r
 }
 

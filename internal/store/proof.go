@@ -51,7 +51,7 @@ const (
 
 func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 
-// Lost reports whether the records at path were lost: there are none, but the note beside them counts changes.
+// Lost reports whether the records at path were lost: there are none, although the note beside them says that there were.
 func Lost(path string) bool {
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > 0 {
