@@ -44,7 +44,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		if answer := new(*drover.Error); errors.As(err, answer) {
 			return nil, fmt.Errorf("opening the state %s: %w", path, err)
 		}
-		return nil, damaged("opening the state "+path, err)
+		return nil, explained("opening the state "+path, err)
 	}
 	return s, nil
 }
@@ -256,13 +256,16 @@ func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if s.isFull(err) {
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
 	}
-	return damaged(what, err)
+	return explained(what, err)
 }
 
-// damaged adds what was being done, and a hint if SQLite cannot read the records.
-func damaged(what string, err error) error {
-	if c := sqliteCode(err); c == sqlitelib.SQLITE_CORRUPT || c == sqlitelib.SQLITE_NOTADB {
+// explained adds what was being done, and a hint if SQLite cannot read the records or another program has locked them.
+func explained(what string, err error) error {
+	switch sqliteCode(err) {
+	case sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB:
 		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup, then run drover gc to list unknown instances")
+	case sqlitelib.SQLITE_BUSY:
+		return drover.Errorf(drover.KindTransient, "%s: another program has locked the records: %v", what, err).WithHint("end that program, which may be a database shell; this change was not made")
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

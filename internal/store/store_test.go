@@ -300,3 +300,32 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("a submission without room for it: %+v", e)
 	}
 }
+
+func TestRecordsThatAnotherProgramHasLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drover.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.write.Exec("PRAGMA busy_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := connect(path, 1, writerOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	_, began := s.Begin(t.Context(), "lab")
+	_, submitted := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
+	for _, err := range []error{began, submitted} {
+		if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindTransient || e.Hint == "" {
+			t.Errorf("a change of locked records: %+v", e)
+		}
+	}
+}
