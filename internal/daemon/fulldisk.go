@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/internal/atomicfile"
+	"drover/internal/config"
 )
 
 // A controller that finds its disk full does not start, since it could not record what it does. It reports that and
@@ -25,7 +26,8 @@ func KeepFile(path string, data []byte) error {
 }
 
 // orFull returns the error with which a controller does not start. If a disk is full, the error reports that, which
-// SQLite's does not always do.
+// SQLite's does not always do. Any other failure of the host, such as of its disk, is internal rather than invalid, so
+// that a service manager starts the controller again.
 func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
 		if IsFull(err) || IsFull(tryRoom(folder)) {
@@ -33,7 +35,10 @@ func (f Folder) orFull(err error) error {
 				WithHint("free up space there, then start the controller again; nothing was changed")
 		}
 	}
-	return err
+	if _, faults := errors.AsType[config.Faults](err); faults {
+		return err
+	}
+	return drover.AsError(err, drover.KindInternal)
 }
 
 // IsFull reports whether an error means that a disk is full.

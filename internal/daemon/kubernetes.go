@@ -52,7 +52,7 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	}
 	l, err := net.Listen("tcp", string(k.Listen))
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "listening on %s: %v", k.Listen, err).WithHint("set kubernetes: {listen: HOST:PORT} in %s", d.File)
+		return nil, d.notListening("kubernetes: {listen: HOST:PORT}", string(k.Listen), err)
 	}
 	return &kubernetes{
 		listener: l, server: externalgrpc.New(d.fleet.Controller, d.templateLook, k.Options),

@@ -16,14 +16,20 @@ import (
 
 func (d *daemon) listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
-	return l, d.notListening(address, err)
+	return l, d.notListening("listen: HOST:PORT", address, err)
 }
 
-func (d *daemon) notListening(address string, err error) error {
+// notListening returns why an address that a key sets cannot be listened on. If another process has the address, or the
+// network is not up yet, a later start may succeed.
+func (d *daemon) notListening(key, address string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "listening on %s: %v", address, err).WithHint("set listen: HOST:PORT in %s", d.File)
+	kind := drover.KindInvalid
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
+		kind = drover.KindTransient
+	}
+	return drover.Errorf(kind, "listening on %s: %v", address, err).WithHint("set %s in %s", key, d.File)
 }
 
 // reach returns how the API is reached with a configuration.
@@ -43,7 +49,7 @@ func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return l, d.notListening(c.Listen, err)
+		return l, d.notListening("listen: HOST:PORT", c.Listen, err)
 	}
 	here := d.listener.Addr().String()
 	d.listener.Close()
