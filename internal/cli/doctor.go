@@ -182,7 +182,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration, wrong
 	}
 	if status.Refused != "" {
 		return "", drover.Errorf(drover.KindInvalid, "the controller is using an earlier configuration because the current file is invalid: %s", status.Refused).
-			WithHint("correct the file; drover config check shows the errors")
+			WithHint("correct the file; drover config check shows the errors that do not depend on the running controller")
 	}
 	if n := len(status.SetAside); n > 0 {
 		return "", drover.Errorf(drover.KindConflict, "%s could not be read, and the affected jobs are held: %s", human.Plural(n, "record"), strings.Join(status.SetAside, "; ")).

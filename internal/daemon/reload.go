@@ -109,7 +109,14 @@ func (d *daemon) needsStart(c *config.Config) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("restart it: this interrupts no jobs")
+	hint := "restart it: this interrupts no jobs"
+	switch {
+	case slices.Contains(changed, "fleet"):
+		hint = fmt.Sprintf("write fleet: %s again, since its jobs and instances belong to that fleet", d.config.Fleet)
+	case slices.Contains(changed, "state"):
+		hint = "stop it, move its records and the folder beside them, and start it again"
+	}
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("%s", hint)
 }
 
 // fixed returns the keys that differ and that only a restart can change.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"drover"
@@ -19,6 +20,21 @@ func TestAnErrorOnOneLineKeepsItsHint(t *testing.T) {
 	} {
 		if got := onOneLine(err); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAHintFollowsFromTheKeyThatCannotChange(t *testing.T) {
+	d := &daemon{config: config.Default("lab")}
+	for hint, change := range map[string]func(*config.Config){
+		"write fleet: lab again": func(c *config.Config) { c.Fleet, c.State = "other", "elsewhere.db" },
+		"move its records":       func(c *config.Config) { c.State = "elsewhere.db" },
+		"restart it":             func(c *config.Config) { c.Auth.Shared = !c.Auth.Shared },
+	} {
+		c := config.Default("lab")
+		change(c)
+		if e := drover.AsError(d.needsStart(c), ""); !strings.Contains(e.Hint, hint) {
+			t.Errorf("%v (%s), want the hint %q", e, e.Hint, hint)
 		}
 	}
 }

@@ -87,7 +87,8 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 		fresh = true
 		st.Fleet, st.Nonce, st.Version = fleet, newNonce(), engine.StateVersion
 	case st.Fleet != fleet:
-		return st, false, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
+		return st, false, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q, not to %q", st.Fleet, fleet).
+			WithHint("write fleet: %s, or give this fleet a state of its own", st.Fleet)
 	case st.Version != engine.StateVersion:
 		return st, false, drover.Errorf(drover.KindConflict, "the state has version %d, but this program reads version %d", st.Version, engine.StateVersion).
 			WithHint("use the version of drover that wrote it")

@@ -137,7 +137,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("refuses another fleet", func(t *testing.T) {
 		s := openers(t)(t)
 		first := begun(t, s)
-		if _, err := s.Begin(t.Context(), "prod"); drover.KindOf(err) != drover.KindConflict {
+		if _, err := s.Begin(t.Context(), "prod"); drover.KindOf(err) != drover.KindConflict || !strings.Contains(drover.AsError(err, "").Hint, "write fleet: lab") {
 			t.Errorf("error %v, want a conflict", err)
 		}
 		var epoch int64
