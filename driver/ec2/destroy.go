@@ -18,7 +18,14 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// terminate terminates several instances. If one id is wrong, EC2 terminates none.
+// ofOne reports whether a call to terminate several instances may have failed because of one: its id is wrong, it is
+// protected from termination, or the policy protects it.
+func ofOne(err error) bool {
+	kind := errs.KindOf(err)
+	return kind == drover.KindNotFound || kind == drover.KindInvalid || errs.CodeOf(err) == "UnauthorizedOperation"
+}
+
+// terminate terminates several instances. If EC2 refuses one, it may terminate none.
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
 	if err := c.api.gate.Limiter.Take(time.Now(), len(ids), eachEnding); err != nil {
 		return err

@@ -42,6 +42,7 @@ type fake struct {
 	out       drivertest.Lack[string] // error codes, by "type zone market"; an empty part means any
 	vcpus     map[string]int          // the rest of each quota, by its code
 	broken    map[string]string       // error codes of calls that fail, by action
+	immune    map[string]string       // error codes of calls to terminate an instance, by id
 	buckets   drivertest.Buckets
 	calls     map[string]int
 	refused   map[string]int

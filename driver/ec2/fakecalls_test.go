@@ -177,6 +177,11 @@ func (f *fake) each(in url.Values, name string, do func(*held)) (string, *wrong)
 }
 
 func (f *fake) terminateInstances(in url.Values) (string, *wrong) {
+	for _, id := range values(in, "InstanceId") {
+		if code := f.immune[id]; code != "" {
+			return "", &wrong{code, "The instance " + id + " may not be terminated."}
+		}
+	}
 	return f.each(in, "InstanceId", func(m *held) { f.end(m, "Client.UserInitiatedShutdown") })
 }
 

@@ -161,6 +161,32 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+func TestDestroy(t *testing.T) {
+	for _, code := range []string{"OperationNotPermitted", "UnauthorizedOperation"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.latency = time.Second
+			c := imitate(t, f, "")
+			var ids []string
+			for _, name := range []string{"one", "two", "three"} {
+				in, _ := drivertest.Create(t, c, request(name))
+				ids = append(ids, in.ID)
+			}
+			f.immune = map[string]string{ids[1]: code}
+			result := make([]error, len(ids))
+			for i, id := range ids { // the last two share a call
+				go func() { result[i] = c.Destroy(t.Context(), id) }()
+				synctest.Wait()
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if result[0] != nil || result[1] == nil || result[2] != nil || f.instances[ids[2]].ended.IsZero() {
+				t.Errorf("%s: an instance that may not be terminated also keeps others: %v", code, result)
+			}
+		})
+	}
+}
+
 // covers C7
 func TestSweep(t *testing.T) {
 	f := newFake()

@@ -70,7 +70,7 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 	c.listPrices = diskcache.New(keep("prices", pricesAge), c.fetchPrices)
 	c.spotPrices = diskcache.New(keep("spot", spotAge), c.fetchSpotPrices)
 	c.subnets = diskcache.New(keep("subnets", subnetsAge), c.fetchSubnets)
-	c.endings = kit.Bulk{Most: mostEndings, Call: c.terminate, Alone: func(err error) bool { return errs.KindOf(err) == drover.KindNotFound }}
+	c.endings = kit.Bulk{Most: mostEndings, Call: c.terminate, Alone: ofOne}
 	return c, nil
 }
 
