@@ -308,6 +308,7 @@ func (c *cloud) templateData(raw, key string) (params, error) {
 	}
 	metadata["HttpTokens"], metadata["HttpEndpoint"] = "required", "enabled"
 	data["MetadataOptions"], data["InstanceInitiatedShutdownBehavior"] = metadata, "terminate"
+	delete(data, "DisableApiTermination") // or Drover could not destroy the instance
 	if key != "" {
 		data["KeyName"] = key
 	}

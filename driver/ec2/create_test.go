@@ -182,12 +182,12 @@ func TestRequestedInstance(t *testing.T) {
 		c := imitate(t, f, `subnets: [subnet-us-east-1a], security_groups: [sg-1, sg-2], public_address: false, instance_profile: worker, key_pair: mine, metadata_hops: 2,
 			placement: {group: near}, volume: {type: io2, iops: 500, encrypted: false}, volumes: [{device: /dev/sdf, size: 100Gi, throughput: 200, kms_key: k}], tags: {team: a}, spot_allocation: lowest-price`)
 		r := request("one", candidate("m7i.large", "us-east-1a", drover.Spot))
-		r.Template = `{"EbsOptimized": true, "MetadataOptions": {"InstanceMetadataTags": "enabled", "HttpTokens": "optional"}, "InstanceInitiatedShutdownBehavior": "stop"}`
+		r.Template = `{"EbsOptimized": true, "MetadataOptions": {"InstanceMetadataTags": "enabled", "HttpTokens": "optional"}, "InstanceInitiatedShutdownBehavior": "stop", "DisableApiTermination": true}`
 		drivertest.Create(t, c, r)
 		template, override, launch := only(t, f)
 		want(t, template, map[string]string{"KeyName": "mine", "IamInstanceProfile.Name": "worker", "Placement.GroupName": "near", "NetworkInterface.1.SecurityGroupId.2": "sg-2",
 			"NetworkInterface.1.AssociatePublicIpAddress": "false", "EbsOptimized": "true", "MetadataOptions.InstanceMetadataTags": "enabled",
-			"MetadataOptions.HttpTokens": "required", "InstanceInitiatedShutdownBehavior": "terminate"})
+			"MetadataOptions.HttpTokens": "required", "InstanceInitiatedShutdownBehavior": "terminate", "DisableApiTermination": ""})
 		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeType": "io2", "BlockDeviceMapping.1.Ebs.Iops": "500", "BlockDeviceMapping.1.Ebs.Encrypted": "false",
 			"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "100", "BlockDeviceMapping.2.Ebs.Encrypted": "true", "BlockDeviceMapping.2.Ebs.KmsKeyId": "k"})
 		want(t, launch, map[string]string{"SpotOptions.AllocationStrategy": "lowest-price", "SpotOptions.InstanceInterruptionBehavior": "terminate"})
