@@ -109,7 +109,8 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		Instances []fleetItem `xml:"fleetInstanceSet>item"`
 		Errors    []fleetItem `xml:"errorSet>item"`
 	}
-	err = c.api.do(ctx, "CreateFleet", c.fleetRequest(s, turn, candidates[0].Market, overrides), &out)
+	token := c.token(s.Name, turn)
+	err = c.api.do(ctx, "CreateFleet", c.fleetRequest(s, token, candidates[0].Market, overrides), &out)
 	switch errs.KindOf(err) {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
@@ -125,7 +126,23 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 			return s.instance(made, candidates[0].Market), nil
 		}
 	}
-	return in, refusals(candidates[0].Market, out.Errors)
+	return in, c.refused(token, candidates[0].Market, out.Errors)
+}
+
+// refused returns why a fleet created no instance. If the same request may succeed later, it gets another token.
+func (c *cloud) refused(token string, m drover.Market, said []fleetItem) *drover.Error {
+	err := refusals(m, said)
+	if err.Kind == drover.KindNotFound {
+		err.Kind = drover.KindInvalid
+		if c.config.KeyPair == "" { // somebody deleted the fleet's, or it is not visible yet
+			c.made.Forget()
+			err.Kind = drover.KindTransient
+		}
+	}
+	if len(said) > 0 && (err.Kind == drover.KindTransient || err.Kind == drover.KindRateLimit) {
+		c.spent.Add(token)
+	}
+	return err
 }
 
 // fleetItem is what the driver reads about an instance that a fleet created, or about why it did not create one.
@@ -143,12 +160,12 @@ type fleetItem struct {
 	Message string `xml:"errorMessage"`
 }
 
-// fleetRequest requests an instant fleet of one instance. Equal requests have equal tokens.
-func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []params) params {
+// fleetRequest requests an instant fleet of one instance.
+func (c *cloud) fleetRequest(s supply, token string, m drover.Market, overrides []params) params {
 	tags := tagsOf(s.tags)
 	in := params{
 		"Type":        "instant",
-		"ClientToken": c.token(s.Name, turn),
+		"ClientToken": token,
 		"LaunchTemplateConfigs": []params{{
 			"LaunchTemplateSpecification": params{"LaunchTemplateName": s.template, "Version": "1", "LaunchTemplateSpecificationUserData": s.userData},
 			"Overrides":                   overrides,
@@ -164,10 +181,15 @@ func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []pa
 	return in
 }
 
-// token is the client token of a call, at most 64 characters.
-func (c *cloud) token(name string, turn int) string {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%s/%d", c.o.Fleet, name, turn)))
-	return "drover-" + hex.EncodeToString(sum[:16])
+// token is the client token of a call, at most 64 characters. Equal requests have equal tokens, unless EC2 has answered
+// that it created nothing and that a repeated call may succeed: with the same token it would only repeat this answer.
+func (c *cloud) token(name string, turn int) (token string) {
+	text := fmt.Sprintf("%s/%s/%d", c.o.Fleet, name, turn)
+	for token == "" || c.spent.Has(token) {
+		sum := sha256.Sum256([]byte(text + token))
+		token = "drover-" + hex.EncodeToString(sum[:16])
+	}
+	return token
 }
 
 // overrides returns the candidates, each in every subnet of its zone.

@@ -95,6 +95,33 @@ func TestCreate(t *testing.T) {
 		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
 		drivertest.Create(t, c, request("two"))
 	})
+	t.Run("a key pair that somebody deleted is imported again", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		drivertest.Create(t, c, request("one"))
+		clear(f.keys)
+		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+		drivertest.Create(t, c, request("two"))
+	})
+	t.Run("a configured key pair that does not exist is a wrong value", func(t *testing.T) {
+		drivertest.RefusedAs(t, imitate(t, newFake(), "key_pair: mine"), request("one"), drover.Error{Kind: drover.KindInvalid})
+	})
+	t.Run("a name whose instance EC2 could not create for a moment can be created later", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{"InternalError": drover.KindTransient, "RequestLimitExceeded": drover.KindRateLimit} {
+			f := newFake()
+			c := imitate(t, f, "")
+			f.out["m7i.large us-east-1a spot"], f.out["m7g.large us-east-1b spot"] = code, "InsufficientInstanceCapacity"
+			_, _, err := c.Create(t.Context(), request("one", spotA, spotB))
+			if drover.KindOf(err) != want {
+				t.Errorf("%s: %v", code, err)
+			}
+			clear(f.out)
+			first, _ := drivertest.Create(t, c, request("one", spotA, spotB))
+			if again, _ := drivertest.Create(t, c, request("one", spotA, spotB)); again.ID != first.ID || len(f.instances) != 1 {
+				t.Errorf("%s: %d instances", code, len(f.instances))
+			}
+		}
+	})
 	t.Run("an impossible request is refused before anything is created", func(t *testing.T) {
 		f := newFake()
 		nowhere := request("one", candidate("m7i.large", "us-east-1f", drover.Spot))
@@ -179,6 +206,7 @@ func TestRequestedInstance(t *testing.T) {
 	})
 	t.Run("follows the configuration and the template", func(t *testing.T) {
 		f := newFake()
+		f.keys["mine"] = map[string]string{}
 		c := imitate(t, f, `subnets: [subnet-us-east-1a], security_groups: [sg-1, sg-2], public_address: false, instance_profile: worker, key_pair: mine, metadata_hops: 2,
 			placement: {group: near}, volume: {type: io2, iops: 500, encrypted: false}, volumes: [{device: /dev/sdf, size: 100Gi, throughput: 200, kms_key: k}], tags: {team: a}, spot_allocation: lowest-price`)
 		r := request("one", candidate("m7i.large", "us-east-1a", drover.Spot))
@@ -191,7 +219,7 @@ func TestRequestedInstance(t *testing.T) {
 		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeType": "io2", "BlockDeviceMapping.1.Ebs.Iops": "500", "BlockDeviceMapping.1.Ebs.Encrypted": "false",
 			"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "100", "BlockDeviceMapping.2.Ebs.Encrypted": "true", "BlockDeviceMapping.2.Ebs.KmsKeyId": "k"})
 		want(t, launch, map[string]string{"SpotOptions.AllocationStrategy": "lowest-price", "SpotOptions.InstanceInterruptionBehavior": "terminate"})
-		if tagsIn(launch, "volume")["team"] != "a" || len(f.keys) != 0 {
+		if tagsIn(launch, "volume")["team"] != "a" || len(f.keys) != 1 {
 			t.Errorf("tags %v, key pairs %v", tagsIn(launch, "volume"), f.keys)
 		}
 	})

@@ -72,7 +72,7 @@ func read(err error) (a kit.Answer, ok bool) {
 }
 
 // refusals merges a fleet's errors about its candidates.
-func refusals(m drover.Market, said []fleetItem) error {
+func refusals(m drover.Market, said []fleetItem) *drover.Error {
 	var all []*drover.Error
 	for _, s := range said {
 		doing := fmt.Sprintf("%s in %s", cmp.Or(s.AskedType, "it"), cmp.Or(s.AskedZone, s.AskedSubnet, "any zone"))

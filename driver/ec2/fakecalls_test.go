@@ -62,6 +62,10 @@ func (f *fake) make(in, override url.Values) (*held, *wrong) {
 	case f.images()[override.Get("ImageId")] == "":
 		return nil, &wrong{"InvalidAMIID.NotFound", "there is no image " + override.Get("ImageId")}
 	}
+	config := numbered(in, "LaunchTemplateConfigs")[0]
+	if key := f.templates[config.Get("LaunchTemplateSpecification.LaunchTemplateName")].Get("LaunchTemplateData.KeyName"); key != "" && f.keys[key] == nil {
+		return nil, &wrong{"InvalidKeyPair.NotFound", fmt.Sprintf("The key pair '%s' does not exist", key)}
+	}
 	word := in.Get("TargetCapacitySpecification.DefaultTargetCapacityType")
 	if code, lacking := f.out.Of(k.name, zone, word); lacking {
 		return nil, &wrong{code, fmt.Sprintf("no %s in %s, %s", k.name, zone, word)}

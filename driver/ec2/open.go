@@ -47,6 +47,7 @@ type cloud struct {
 	subnets    *diskcache.Value[[]subnet]
 	endings    kit.Bulk
 	destroyed  kit.Remembered      // whether or not EC2 took them back before
+	spent      kit.Remembered      // client tokens of calls that created nothing and are worth repeating
 	made       kit.Cache[struct{}] // existing shared resources, by name
 	images     kit.Cache[image]    // by id
 }
