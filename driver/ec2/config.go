@@ -2,7 +2,10 @@ package ec2
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
 	"drover"
 	"drover/driver"
@@ -85,9 +88,21 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 
 // Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
+	if c.Region != "" && !regions.MatchString(c.Region) {
+		return drover.Errorf(drover.KindInvalid, "region: %q is not the name of a region", c.Region).WithHint("write region: us-east-1, or another region")
+	}
+	if c.Volume.Device != "" || c.Volume.Size != 0 {
+		return drover.Errorf(drover.KindInvalid, "volume: the root volume's device and size cannot be set here").
+			WithHint("write disk: 100Gi in the cloud's configuration; the image determines the device")
+	}
 	for _, v := range c.Volumes {
 		if v.Device == "" || v.Size <= 0 {
 			return drover.Errorf(drover.KindInvalid, "volumes: each needs a device and a size").WithHint("write, for example, {device: /dev/sdf, size: 100Gi}")
+		}
+	}
+	for _, v := range slices.Concat(c.Volumes, []volume{c.Volume}) {
+		if _, known := volumePrices[cmp.Or(v.Type, defaultVolume)]; !known {
+			return drover.Errorf(drover.KindInvalid, "volume: type %q is not one of %s", v.Type, strings.Join(slices.Sorted(maps.Keys(volumePrices)), ", "))
 		}
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags))

@@ -258,13 +258,21 @@ func TestOpen(t *testing.T) {
 		for keys, kind := range map[string]drover.ErrorKind{
 			"markets: [reserved]": drover.KindInvalid, "tags: {drover-fleet: x}": drover.KindInvalid, "volumes: [{size: 1Gi}]": drover.KindInvalid,
 			"list_types: false": drover.KindInvalid, "profile: nobody": drover.KindInvalid, "subnet: x": drover.KindInvalid, "spot_allocation: luck": drover.KindInvalid,
+			"volume: {size: 500Gi}": drover.KindInvalid, "volume: {device: /dev/sda1}": drover.KindInvalid, "volume: {type: gp9}": drover.KindInvalid,
+			"volumes: [{device: /dev/sdf, size: 1Gi, type: gp9}]": drover.KindInvalid,
 		} {
-			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), newFake()); drover.AsError(err, drover.KindInvalid).Kind != kind || err == nil {
+			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), newFake()); err == nil || drover.AsError(err, drover.KindInvalid).Kind != kind {
 				t.Errorf("%s: %v", keys, err)
 			}
 		}
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), newFake()); err == nil {
 			t.Error("a fleet name with a space was accepted")
+		}
+	})
+	t.Run("an invalid region is found without opening the cloud", func(t *testing.T) {
+		var c Config
+		if err := drivertest.Options(t, "aws", "ec2", "fleet", "region: us east", t.TempDir()).Decode(&c); err == nil || !strings.Contains(err.Error(), "region: ") {
+			t.Error(err)
 		}
 	})
 	t.Run("the region defaults to the host's own", func(t *testing.T) {
