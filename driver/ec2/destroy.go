@@ -12,7 +12,7 @@ import (
 // Destroy terminates an instance with its volumes. Concurrent calls share one request.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := errs.Gone("destroy instance "+id, c.endings.Do(ctx, id))
-	if err == nil && c.config.Wants(drover.Spot) {
+	if err == nil {
 		c.destroyed.Add(id)
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"drover"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 // fake is a region of EC2 in memory that implements the Query API. It has what other imitations lack: limited capacity
@@ -308,7 +309,8 @@ func bears(in url.Values, tags map[string]string) bool {
 // passes reports whether a filter, if there is one, contains the value.
 func passes(in url.Values, name, value string) bool {
 	for _, f := range numbered(in, "Filter") {
-		if f.Get("Name") == name && !slices.Contains(values(f, "Value"), value) {
+		matches := func(pattern string) bool { return kit.MatchGlob(pattern, value) }
+		if f.Get("Name") == name && !slices.ContainsFunc(values(f, "Value"), matches) {
 			return false
 		}
 	}

@@ -134,13 +134,13 @@ func (f *fake) show(m *held) string {
 		shown += text("instanceLifecycle", "spot")
 	}
 	switch {
-	case slices.Contains(spotEnds, m.reason):
+	case m.reason != "" && m.reason != "Client.UserInitiatedShutdown":
 		shown += text("reason", m.reason)
 	case !m.ended.IsZero():
 		shown += text("reason", m.ended.UTC().Format("User initiated (2006-01-02 15:04:05 GMT)"))
 	}
 	if m.reason != "" {
-		shown += el("stateReason", text("code", m.reason))
+		shown += el("stateReason", text("code", m.reason), text("message", m.reason+": it ended"))
 	}
 	if state == "running" || state == "stopped" {
 		shown += text("rootDeviceName", "/dev/xvda") + list("blockDeviceMapping", []string{"/dev/sdf", "/dev/xvda"}, func(device string) string {
@@ -203,10 +203,13 @@ func (f *fake) end(m *held, reason string) {
 }
 
 // reclaim interrupts a spot instance.
-func (f *fake) reclaim(id string) {
+func (f *fake) reclaim(id string) { f.terminate(id, "Server.SpotInstanceTermination") }
+
+// terminate ends an instance for a reason of EC2's own.
+func (f *fake) terminate(id, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.end(f.instances[id], "Server.SpotInstanceTermination")
+	f.end(f.instances[id], reason)
 }
 
 func (f *fake) stopInstances(in url.Values) (string, *wrong) {

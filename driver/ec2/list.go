@@ -16,23 +16,24 @@ import (
 // spotEnds are the values of StateReason.Code with which EC2 interrupts a spot instance.
 var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.SpotInstanceStop"}
 
-// List lists live instances and, if the cloud uses spot instances, interrupted ones: EC2 lists these for about an hour,
-// and the driver does so until they are destroyed.
+// launchFails are patterns for the values of StateReason.Code with which EC2 ends an instance that it accepted but could
+// not launch, for example because it may not use the volumes' key.
+var launchFails = []string{"Server.InsufficientInstanceCapacity", "Server.InternalError", "Client.InternalError", "Client.Invalid*", "Client.VolumeLimitExceeded"}
+
+// List lists live instances, and those that failed to launch or were interrupted: EC2 lists these for about an hour, and
+// the driver does so until they are destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, filtered(living...))
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
-	if c.config.Wants(drover.Spot) {
-		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
-		more, err := c.instances(ctx, filtered(taken...))
-		if err != nil {
-			return nil, errs.Classify("list instances that were reclaimed", err)
-		}
-		found = append(found, c.unburied(more)...)
+	ended := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", slices.Concat(launchFails, spotEnds)...))
+	more, err := c.instances(ctx, filtered(ended...))
+	if err != nil {
+		return nil, errs.Classify("list instances that EC2 ended", err)
 	}
-	return kit.Each(found, instanceOf), nil
+	return kit.Each(append(found, c.unburied(more)...), instanceOf), nil
 }
 
 // tagFilters match instances with all the tags.
@@ -49,6 +50,7 @@ type instance struct {
 	State      string    `xml:"instanceState>name"`
 	Reason     string    `xml:"reason"`
 	ReasonCode string    `xml:"stateReason>code"`
+	ReasonText string    `xml:"stateReason>message"`
 	Private    string    `xml:"privateIpAddress"`
 	Public     string    `xml:"ipAddress"`
 	Launched   time.Time `xml:"launchTime"`
@@ -77,8 +79,7 @@ func (c *cloud) instances(ctx context.Context, in params) ([]instance, error) {
 // filtered returns the parameters for instances that filters match.
 func filtered(filters ...params) params { return params{"Filters": filters, "MaxResults": 1000} }
 
-// Describe reads one instance. EC2 shows an ended instance for an hour; Describe returns it only while List shows it as
-// reclaimed.
+// Describe reads one instance. EC2 shows an ended instance for an hour; Describe returns it only while List does.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	found, err := c.ofID(ctx, id)
@@ -89,7 +90,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	in := instanceOf(found[0])
-	if found[0].State == "terminated" && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
+	if found[0].State == "terminated" && ((!in.Reclaimed && in.Failed == nil) || len(c.unburied(found)) == 0) {
 		return driver.Instance{Ended: in.Ended}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil
@@ -117,9 +118,9 @@ func (c *cloud) living(ctx context.Context, id string) (instance, error) {
 	return instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
 }
 
-// unburied returns the reclaimed instances that have not been destroyed since.
-func (c *cloud) unburied(taken []instance) []instance {
-	return slices.DeleteFunc(taken, func(i instance) bool { return c.destroyed.Has(i.ID) })
+// unburied returns the instances that EC2 ended and that have not been destroyed since.
+func (c *cloud) unburied(ended []instance) []instance {
+	return slices.DeleteFunc(ended, func(i instance) bool { return c.destroyed.Has(i.ID) })
 }
 
 // instanceOf translates an instance.
@@ -140,8 +141,18 @@ func instanceOf(i instance) driver.Instance {
 	}
 	if in.State == driver.Stopping {
 		in.Ended = endedIn(i.Reason)
+		in.Failed = i.failure(in.Market)
 	}
 	return in
+}
+
+// failure returns why EC2 could not launch an ended instance; nil if it launched it.
+func (i instance) failure(m drover.Market) *drover.Error {
+	if !slices.ContainsFunc(launchFails, func(pattern string) bool { return kit.MatchGlob(pattern, i.ReasonCode) }) {
+		return nil
+	}
+	_, code, _ := strings.Cut(i.ReasonCode, ".")
+	return errs.Error("launch instance "+i.ID, m, kit.Answer{Code: code, Message: strings.TrimPrefix(i.ReasonText, i.ReasonCode+": ")})
 }
 
 // endedIn returns the time in the reason why an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)".

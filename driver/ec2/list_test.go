@@ -68,6 +68,24 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
+	t.Run("an instance that EC2 could not launch is listed as failed until it is destroyed", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{
+			"Server.InsufficientInstanceCapacity": drover.KindCapacity, "Client.VolumeLimitExceeded": drover.KindQuota,
+			"Client.InvalidKMSKey.InvalidState": drover.KindInvalid, "Client.InternalError": drover.KindTransient,
+		} {
+			f := newFake()
+			c := imitate(t, f, "markets: [on_demand]")
+			in, _ := drivertest.Create(t, c, request("one"))
+			f.terminate(in.ID, code)
+			if got := drivertest.Listed(t, c)[in.ID]; got.Failed == nil || got.Failed.Kind != want || !strings.HasSuffix(got.Failed.Message, ": it ended") {
+				t.Errorf("%s: %+v, %v", code, got, got.Failed)
+			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
+			if got := drivertest.Listed(t, c); len(got) != 0 {
+				t.Errorf("%s: %+v", code, got)
+			}
+		}
+	})
 	t.Run("a destroyed instance is listed while it is ending, but not as reclaimed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()

@@ -8,8 +8,8 @@
 // Only instances and their volumes cost money. Launch templates and a key pair are tagged with the fleet and removed
 // with it. Types and prices are cached on disk, so that a start does not wait for them.
 //
-// The driver remembers one thing about instances: which ones it destroyed. EC2 lists an interrupted instance for
-// another hour after it ends, and the driver must not list it once it has been destroyed.
+// The driver remembers one thing about instances: which ones it destroyed. EC2 lists an instance that it interrupted or
+// could not launch for another hour after it ends, and the driver must not list it once it has been destroyed.
 package ec2
 
 import (
@@ -46,7 +46,7 @@ type cloud struct {
 	spotPrices *diskcache.Value[map[string]map[string]drover.Money]
 	subnets    *diskcache.Value[[]subnet]
 	endings    kit.Bulk
-	destroyed  kit.Remembered      // whether or not EC2 took them back before
+	destroyed  kit.Remembered      // whether or not EC2 ended them before
 	spent      kit.Remembered      // client tokens of calls that created nothing and are worth repeating
 	made       kit.Cache[struct{}] // existing shared resources, by name
 	images     kit.Cache[image]    // by id
