@@ -6,12 +6,28 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
 // say appends verdicts to an explanation.
 func say(x *drover.Explanation, why ...Verdict) {
 	x.Reasons = append(x.Reasons, verdict.Reasons(why...)...)
+}
+
+// explained returns an explanation by verdicts, as old as the first of them.
+func explained(subject string, why ...Verdict) drover.Explanation {
+	return drover.Explanation{Subject: subject, Since: why[0].Since, Reasons: verdict.Reasons(why...)}
+}
+
+// present returns those of the verdicts that exist.
+func present(all ...*Verdict) (why []Verdict) {
+	for _, v := range all {
+		if v != nil {
+			why = append(why, *v)
+		}
+	}
+	return why
 }
 
 // told renders a verdict for people; nil if there is none.
@@ -47,14 +63,10 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 			return one, true
 		}
 	}
-	if one, ok := e.ExplainInstance(subject); ok {
-		return one, true
-	}
-	if one, ok := e.ExplainCloud(subject); ok {
-		return one, true
-	}
-	if one, ok := e.explainPool(subject); ok {
-		return one, true
+	for _, explain := range []func(string) (drover.Explanation, bool){e.ExplainInstance, e.ExplainCloud, e.explainPool} {
+		if one, ok := explain(subject); ok {
+			return one, true
+		}
 	}
 	if subject == fleetSubject {
 		return e.ExplainFleet(), true
@@ -72,7 +84,7 @@ const fleetSubject = "fleet"
 func (e *Engine) ExplainFleet() drover.Explanation {
 	list, queued := e.waiting()
 	x := drover.Explanation{Subject: fleetSubject, Waiting: queued > 0, Count: queued}
-	boots := e.onTheirWay() > 0
+	boots := slices.ContainsFunc(e.fleet.All(), (*fleet.Member).Coming)
 	for _, w := range list {
 		why, who := w.Reason, countOf(w.Count, "job")
 		if why.Code != drover.ReasonDependency && why.Code != drover.ReasonHeld && !boots {
@@ -86,16 +98,6 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 		say(&x, e.whyRest())
 	}
 	return x
-}
-
-// onTheirWay counts the instances that are coming.
-func (e *Engine) onTheirWay() (n int) {
-	for _, in := range e.fleet.All() {
-		if in.Coming() {
-			n++
-		}
-	}
-	return n
 }
 
 // whyRest explains that nothing waits, and what exists.

@@ -47,8 +47,7 @@ func (x *explanations) add(one drover.Explanation) { x.all = append(x.all, one) 
 // explainRecords explains why nothing starts while the records may be stale.
 func (e *Engine) explainRecords(x *explanations) {
 	if !e.recordsCurrent() && x.room() {
-		why := e.whyStale()
-		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: verdict.Reasons(why)})
+		x.add(explained("records", e.whyStale()))
 	}
 }
 
@@ -185,8 +184,7 @@ func (e *Engine) blockReason(b Block) Verdict {
 }
 
 func (e *Engine) explainBlock(b Block) drover.Explanation {
-	why := e.blockReason(b)
-	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: verdict.Reasons(why)}
+	return explained(b.Subject(), e.blockReason(b))
 }
 
 // blockText says why the block exists and, if its time is over, what it waits for.

@@ -20,32 +20,27 @@ func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
 
 func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	x := drover.Explanation{Subject: in.Name}
-	why, departs := e.departs(in)
-	switch {
-	case in.State == drover.InstanceStopping:
-	case in.IdleReason != nil:
-		say(&x, *in.IdleReason)
-	case in.Reclaimed != nil, in.Unhealthy != nil:
-	case departs:
-		say(&x, why)
-	}
-	for _, why := range []*Verdict{in.Reclaimed, in.Unhealthy} {
-		if why != nil && in.State != drover.InstanceStopping {
-			say(&x, *why)
-		}
-	}
-	if in.Broken && in.State != drover.InstanceStopping {
-		say(&x, *in.Reason)
-	}
-	if in.State.Ready() && !e.passesCheck(in) && in.Unhealthy == nil && !in.Broken {
-		say(&x, e.whyUnfit(in))
-	}
-	if in.NodeWait != nil && in.State != drover.InstanceStopping {
-		say(&x, *in.NodeWait)
+	if in.State != drover.InstanceStopping {
+		say(&x, e.whyUnusual(in)...)
 	}
 	say(&x, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
 	return x
+}
+
+// whyUnusual explains what an instance differs in from others in its state.
+func (e *Engine) whyUnusual(in *fleet.Member) []Verdict {
+	why := present(in.IdleReason, in.Reclaimed, in.Unhealthy)
+	if cause, departs := e.departs(in); departs && len(why) == 0 {
+		why = append(why, cause)
+	}
+	if in.Broken {
+		why = append(why, *in.Reason)
+	}
+	if in.State.Ready() && !e.passesCheck(in) && in.Unhealthy == nil && !in.Broken {
+		why = append(why, e.whyUnfit(in))
+	}
+	return append(why, present(in.NodeWait)...)
 }
 
 // whyInState explains an instance's state.
@@ -66,10 +61,7 @@ func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 	if in.State == drover.InstanceRunning {
 		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.Load)), Since: in.Load[0].Started}}
 	}
-	if in.GrowFailed != nil {
-		return []Verdict{e.whyIsIdle(in), *in.GrowFailed}
-	}
-	return []Verdict{e.whyIsIdle(in)}
+	return append([]Verdict{e.whyIsIdle(in)}, present(in.GrowFailed)...)
 }
 
 // whyUnfit explains why a ready instance does not count as ready in its pool.

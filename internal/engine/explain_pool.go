@@ -100,9 +100,7 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	for _, p := range e.Pools() {
 		if p.Name == name {
 			x = e.explainedPool(p)
-			if why := e.whyNoNext(name); why != nil {
-				say(&x, *why)
-			}
+			say(&x, present(e.whyNoNext(name))...)
 			x.Subject = subject
 			return x, true
 		}

@@ -90,9 +90,6 @@ func (e *Engine) partitioned(in *fleet.Member) drover.Time {
 
 // partitionEnds returns when the controller stops assuming a partition; 0 if only an answer ends it.
 func (e *Engine) partitionEnds(c *Cloud) drover.Time {
-	if c == nil {
-		return 0
-	}
 	return e.doubtEnds(c.Partition)
 }
 
@@ -161,12 +158,10 @@ func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 func (e *Engine) explainPartitions(x *explanations) {
 	for _, c := range e.clouds {
 		if c.Partition.Since != 0 && x.room() {
-			why := e.whyPartitioned(c)
-			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: verdict.Reasons(why)})
+			x.add(explained(c.Name, e.whyPartitioned(c)))
 		}
 		if c.Checks.Since != 0 && x.room() {
-			why := e.whyUnchecked(c)
-			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: verdict.Reasons(why)})
+			x.add(explained(c.Name, e.whyUnchecked(c)))
 		}
 	}
 }
