@@ -154,10 +154,15 @@ func (e *Engine) allowsOn(in *fleet.Member, g *group) bool {
 // withinBudgets returns how many of the jobs in a commitment the budgets of users and labels allow, and which account
 // the next one would overdraw; nil if all are allowed.
 func (e *Engine) withinBudgets(p budget.Commitment, loads []wanted) (allowed []wanted, worst *budget.Account) {
-	counts, worst := e.ledger.Within(p)
-	for i, w := range loads {
-		if counts[i] > 0 {
-			allowed = append(allowed, wanted{w.g, counts[i]})
+	left := e.ledger.Allot()
+	for i, load := range p.Loads {
+		n, refuses := left.Allows(p, load)
+		if refuses != nil {
+			worst = refuses
+		}
+		if load.Count = n; n > 0 {
+			allowed = append(allowed, wanted{loads[i].g, n})
+			left.Take(p, load)
 		}
 	}
 	return allowed, worst
@@ -236,14 +241,9 @@ func (e *Engine) accrued(in *fleet.Member) drover.Money {
 	return in.Tariff().Cost(in.Created, in.Created, e.billEnd(in))
 }
 
-// paidUntil returns until when an instance that ends at a given time is paid for, by its cloud's billing. The bill of
-// an instance that is not known to exist may begin at any earlier time, so up to a whole period may be left.
+// paidUntil returns until when an instance that ends at a given time is paid for, by its cloud's billing.
 func (e *Engine) paidUntil(in *fleet.Member, ended drover.Time) drover.Time {
-	billing := e.limits(in.Cloud).Billing
-	if in.Created == 0 {
-		return billing.Latest(ended)
-	}
-	return billing.PaidUntil(in.Created, ended)
+	return budget.PaidUntil(e.limits(in.Cloud).Billing, in.Created, ended)
 }
 
 // overheadText describes what is paid for an instance besides its work.

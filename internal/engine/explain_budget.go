@@ -20,12 +20,9 @@ func (e *Engine) renting(o drover.Offering, work time.Duration) budget.Commitmen
 	return p
 }
 
-// hourOf returns what renting an instance of an offering commits for an hour of work.
-func (e *Engine) hourOf(o drover.Offering) budget.Commitment { return e.renting(o, budget.Horizon(0)) }
-
-// overFleetBudget reports whether the fleet's budgets do not allow an instance of the offering now.
-func (e *Engine) overFleetBudget(o drover.Offering) bool {
-	return e.limited() && e.ledger.Refuses(nil, e.hourOf(o)) != nil
+// dear reports whether the fleet's budgets do not allow an instance of the offering, with this much time for work.
+func (e *Engine) dear(o drover.Offering, work time.Duration) bool {
+	return e.limited() && e.ledger.Refuses(nil, e.renting(o, work)) != nil
 }
 
 // whyOverBudget explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of
@@ -45,7 +42,7 @@ func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Accou
 	if !e.limited() {
 		return why, nil
 	}
-	p := e.hourOf(e.asPaid(o))
+	p := e.renting(e.asPaid(o), time.Hour)
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
 			why = e.verdict(drover.ReasonBudget, "%s cannot cover an hour of work on this offering (up to %v%s%s); raise the limit, or submit shorter jobs",

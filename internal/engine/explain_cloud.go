@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 	"drover/internal/engine/verdict"
@@ -18,7 +19,7 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	say(&x, e.cloudProblems(c)...)
 	say(&x, e.blocksIn(c)...)
 	free := e.unblockedIn(c)
-	paid := slices.DeleteFunc(slices.Clone(free), e.overFleetBudget)
+	paid := slices.DeleteFunc(slices.Clone(free), func(o drover.Offering) bool { return e.dear(o, time.Hour) })
 	if len(free) > 0 && len(paid) == 0 {
 		say(&x, e.whyNothingIsPaid(free))
 	}
@@ -39,8 +40,8 @@ func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	if c.NextCreate > e.s.Now {
 		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create requests at the moment", Since: c.Slowed, Until: c.NextCreate})
 	}
-	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
-		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
+	if limits := e.limits(c.Name); !limits.Leaving && e.cloudRoom(c.Name) == 0 {
+		why = append(why, whyFull(cloudFull(c.Name, limits.MaxInstances), e.useOfAll(c.Name)))
 	}
 	return why
 }
@@ -52,8 +53,8 @@ func (e *Engine) whyNowhere() (why []Verdict) {
 	} else if e.s.Closing {
 		why = append(why, Verdict{Cause: drover.ReasonClosing, Text: closingText, Since: e.s.ShutdownSince})
 	}
-	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
-		why = append(why, whyFull(fleetFull(most), e.useOfAll("")))
+	if e.room() == 0 {
+		why = append(why, whyFull(fleetFull(e.s.Settings.MaxInstances), e.useOfAll("")))
 	}
 	return why
 }

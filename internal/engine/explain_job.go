@@ -80,10 +80,7 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 
 // whyUnreserved explains why elements of a group without a reservation wait. The schedule timeout is that of job j.
 func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
-	why := []Verdict{g.Reason}
-	if g.Refused != nil {
-		why = append(why, *g.Refused)
-	}
+	why := append([]Verdict{g.Reason}, present(g.Refused)...)
 	if g.Reason.Cause == verdict.Blocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
@@ -92,8 +89,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v per job, including %v for booting", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
-		if a, cheapest := e.pricedOut(g); a != nil {
-			dear := e.whyPricedOut(g, a, cheapest)
+		if dear, a := e.whyPricedOut(g); a != nil {
 			dear.Since = max(j.Since, e.unpaidSince(g, a))
 			why = append(why, dear)
 		}
@@ -112,13 +108,6 @@ type arrivals struct {
 	until drover.Time // when the first of them is given up
 }
 
-func (e *Engine) arrives(to *arrivals, in *fleet.Member) {
-	if to.count++; to.count == 1 {
-		to.first = in
-	}
-	to.until = sooner(to.until, e.arrivalDeadline(in))
-}
-
 // arrivalsOf finds what is coming for each of the groups, visiting each instance once.
 func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	coming := make(map[GroupKey]*arrivals, len(groups))
@@ -127,9 +116,14 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	}
 	for _, in := range e.fleet.All() {
 		for _, b := range in.Reservations {
-			if to := coming[b.Group]; to != nil {
-				e.arrives(to, in)
+			to := coming[b.Group]
+			if to == nil {
+				continue
 			}
+			if to.count++; to.count == 1 {
+				to.first = in
+			}
+			to.until = sooner(to.until, e.arrivalDeadline(in))
 		}
 	}
 	return coming

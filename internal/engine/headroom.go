@@ -20,14 +20,8 @@ import (
 type headroom struct {
 	e        *Engine
 	offers   []drover.Offering              // cheapest vCPUs first
-	windows  []windowHeadroom               // of users and labels
+	left     *budget.Allotment              // of users and labels, for the demands of this plan
 	ceilings map[time.Duration]drover.Money // the fleet's highest affordable hourly price, by horizon
-}
-
-// windowHeadroom is an account and how much of it demands of this plan have taken.
-type windowHeadroom struct {
-	*budget.Account
-	taken drover.Money
 }
 
 // headroom returns what the budgets have left; nil if no budget is set.
@@ -35,13 +29,7 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	if !e.limited() || len(offers) == 0 {
 		return nil
 	}
-	m := &headroom{e: e, ceilings: map[time.Duration]drover.Money{}}
-	for _, a := range e.ledger.Accounts() {
-		if !a.OfFleet() && a.Limit > 0 {
-			m.windows = append(m.windows, windowHeadroom{Account: a})
-		}
-	}
-	m.offers = slices.Clone(offers)
+	m := &headroom{e, slices.Clone(offers), e.ledger.Allot(), map[time.Duration]drover.Money{}}
 	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int { return cmp.Compare(a.VCPUPrice(), b.VCPUPrice()) })
 	return m
 }
@@ -69,7 +57,7 @@ func (e *Engine) affordableDemands(groups []*group, offers []drover.Offering) (d
 // they allow one element.
 func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(payer(g.Key)) })
+	limited := m.left.Limits(payer(g.Key))
 	if ceiling == 0 && !limited {
 		return d, true
 	}
@@ -88,8 +76,12 @@ func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bo
 
 // limitByWindows cuts a demand to what users and labels have left, given the offerings that fit, cheapest first.
 func (m *headroom) limitByWindows(g *group, d drover.Demand, able []int) (_ drover.Demand, payable bool) {
-	if m.affordableCount(g, able[len(able)-1], d.Count) < d.Count {
-		dear := sort.Search(len(able), func(i int) bool { return !m.affordsOne(g, able[i]) })
+	on := func(at int) budget.Commitment { return m.e.rental(m.offers[at : at+1]) }
+	if n, _ := m.left.Allows(on(able[len(able)-1]), loadOf(g.Key, d.Count)); n < d.Count {
+		dear := sort.Search(len(able), func(i int) bool { // disregarding the other demands
+			_, refuses := m.e.ledger.Allot().Allows(on(able[i]), loadOf(g.Key, 1))
+			return refuses != nil
+		})
 		switch {
 		case dear == 0:
 			return d, false
@@ -97,10 +89,10 @@ func (m *headroom) limitByWindows(g *group, d drover.Demand, able []int) (_ drov
 			d.VCPU = m.offers[able[dear-1]].VCPUPrice()
 		}
 		if g.Key.Gang == 0 {
-			d.Count = m.affordableCount(g, able[0], d.Count)
+			d.Count, _ = m.left.Allows(on(able[0]), loadOf(g.Key, d.Count))
 		}
 	}
-	m.take(g, able[0], d.Count)
+	m.left.Take(on(able[0]), loadOf(g.Key, d.Count))
 	return d, true
 }
 
@@ -112,7 +104,7 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	}
 	most, some := drover.Money(-1), false
 	for _, o := range m.offers {
-		if m.e.ledger.Refuses(nil, m.e.renting(o, horizon)) != nil {
+		if m.e.dear(o, horizon) {
 			some = true
 		} else {
 			most = max(most, o.Price)
@@ -133,41 +125,4 @@ func (m *headroom) offeringsFor(s *drover.Shape) (able []int) {
 		}
 	}
 	return able
-}
-
-// perJob returns what one of a group's jobs on an instance of the offering commits of a window.
-func (m *headroom) perJob(p *windowHeadroom, g *group, at int) drover.Money {
-	if !p.Covers(payer(g.Key)) {
-		return 0
-	}
-	return m.e.ledger.Adds(p.Account, m.e.rental(m.offers[at:at+1], wanted{g, 1}))
-}
-
-// affordsOne reports whether the budgets allow one of a group's jobs on the offering, disregarding the other demands.
-func (m *headroom) affordsOne(g *group, at int) bool {
-	for i := range m.windows {
-		p := &m.windows[i]
-		if each := m.perJob(p, g, at); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
-			return false
-		}
-	}
-	return true
-}
-
-// affordableCount returns how many of n jobs of a group the budgets allow on the offering after the other demands.
-func (m *headroom) affordableCount(g *group, at int, n int) int {
-	for i := range m.windows {
-		p := &m.windows[i]
-		if each := m.perJob(p, g, at); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
-			n = min(n, m.e.ledger.Allows(p.Account, each, p.taken))
-		}
-	}
-	return n
-}
-
-// take deducts n of a group's jobs from the windows.
-func (m *headroom) take(g *group, at int, n int) {
-	for i := range m.windows {
-		m.windows[i].taken += m.perJob(&m.windows[i], g, at) * drover.Money(n)
-	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,15 +19,8 @@ func (e *Engine) affordableOfferings(all []drover.Offering, demands []*group) []
 	if !e.limited() {
 		return all
 	}
-	shortest := demands[0].horizon()
-	for _, g := range demands {
-		shortest = min(shortest, g.horizon())
-	}
-	dear := func(o drover.Offering) bool { return e.ledger.Refuses(nil, e.renting(o, shortest)) != nil }
-	if !slices.ContainsFunc(all, dear) {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), dear)
+	shortest := slices.MinFunc(demands, func(a, b *group) int { return cmp.Compare(a.horizon(), b.horizon()) }).horizon()
+	return slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool { return e.dear(o, shortest) })
 }
 
 // planRest requests another plan for groups that a budget limited, if this plan rented any instance after number last.
@@ -41,45 +35,40 @@ func (e *Engine) planRest(s *Solving, last int64) {
 	}
 }
 
-// pricedOut returns the cheapest unblocked offering that fits the group's jobs and the account that refuses it; refuses
-// is nil if one of these offerings is allowed, or there is none.
-func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.Offering) {
+// whyPricedOut explains which account refuses the cheapest unblocked offering that fits the group's jobs, and that other
+// fitting ones are blocked; refuses is nil if one of the unblocked offerings is allowed, or there is none.
+func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 	if !e.limited() {
-		return nil, cheapest
+		return why, nil
 	}
+	var cheapest drover.Offering
+	blocked, until := 0, drover.Time(0)
 	for _, o := range e.market.Offerings() {
-		if !g.Key.Shape.Accepts(o) || e.market.BlockOf(o) != nil {
+		if !g.Key.Shape.Accepts(o) {
+			continue
+		}
+		if b := e.market.BlockOf(o); b != nil {
+			blocked, until = blocked+1, sooner(until, later(b.Reason.Until, e.s.Now))
 			continue
 		}
 		o = e.asPaid(o)
 		a := e.ledger.Refuses(nil, e.rental([]drover.Offering{o}, wanted{g, 1}))
 		if a == nil {
-			return nil, o
+			return why, nil
 		}
 		if refuses == nil || o.Price < cheapest.Price {
 			refuses, cheapest = a, o
 		}
 	}
-	return refuses, cheapest
-}
-
-// whyPricedOut explains that an account refuses the cheapest offering and that other fitting ones are blocked.
-func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover.Offering) Verdict {
-	why := e.whyUnpaid(g, refuses)
-	if e.whyNeverPaid(g) != nil { // the blocked ones are unaffordable too
-		return why
+	if refuses == nil {
+		return why, nil
 	}
-	blocked := 0
-	for _, o := range e.market.Offerings() {
-		if b := e.market.BlockOf(o); b != nil && g.Key.Shape.Accepts(o) {
-			blocked++
-			why.Until = sooner(why.Until, later(b.Reason.Until, e.s.Now))
-		}
-	}
-	if blocked > 0 {
+	why = e.whyUnpaid(g, refuses)
+	if blocked > 0 && e.whyNeverPaid(g) == nil { // otherwise the blocked ones are unaffordable too
+		why.Until = sooner(why.Until, until)
 		why.Text = fmt.Sprintf("%s, at %v an hour, is the cheapest offering that is not blocked, but %s; %s blocked until then", cheapest.Name(), cheapest.Price, why.Text, countOf(blocked, "offering"))
 	}
-	return why
+	return why, refuses
 }
 
 // leftOut splits n offerings that the solver was not given into blocked and over-budget ones.

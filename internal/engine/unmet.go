@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,25 +14,28 @@ import (
 // markUnmet marks a group for which the plan found nothing, and records why and until when.
 func (e *Engine) markUnmet(g *group, u drover.Unmet) {
 	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.netDemand(), true, true
-	why := e.verdict(Cause(u.Code), "%s", u.Text)
-	if g.Key.Gang > 0 && u.Code == drover.ReasonLimit {
-		why.Text = fmt.Sprintf("the %d jobs of its gang start together, and there is no room for all of them: %s", g.Key.Gang, u.Text)
-	}
-	limit, limited := Verdict{}, false
-	if u.Code == drover.ReasonLimit {
-		limit, limited = e.userLimited(g)
-	}
-	if limited {
-		why = limit
-	} else if u.Code != drover.ReasonBlocked {
-		why = e.chooseReason(g, why)
-	} else if a, cheapest := e.pricedOut(g); a != nil {
-		why = e.whyPricedOut(g, a, cheapest)
-	} else {
-		why = e.whyBlocked(g)
-	}
-	g.setReason(why)
+	g.setReason(e.whyUnmet(g, u))
 	g.Refused = e.whyRefused(u)
+}
+
+// whyUnmet explains why the plan found nothing for a group.
+func (e *Engine) whyUnmet(g *group, u drover.Unmet) Verdict {
+	why := e.verdict(Cause(u.Code), "%s", u.Text)
+	switch u.Code {
+	case drover.ReasonBlocked:
+		if dear, a := e.whyPricedOut(g); a != nil {
+			return dear
+		}
+		return e.whyBlocked(g)
+	case drover.ReasonLimit:
+		if limit, limited := e.userLimited(g); limited {
+			return limit
+		}
+		if g.Key.Gang > 0 {
+			why.Text = fmt.Sprintf("the %d jobs of its gang start together, and there is no room for all of them: %s", g.Key.Gang, u.Text)
+		}
+	}
+	return e.chooseReason(g, why)
 }
 
 // chooseReason returns which of two causes to show for an unschedulable group. If every fitting offering is blocked,
@@ -182,8 +186,6 @@ var refusals = map[string]struct{ one, many string }{
 // message.
 func (e *Engine) repeatedFailure(was Verdict, cause Cause, err *drover.Error) Verdict {
 	why := e.verdict(cause, "%.1000s", err.Message)
-	if was.Cause != "" {
-		why.Since = was.Since
-	}
+	why.Since = cmp.Or(was.Since, why.Since)
 	return why
 }

@@ -87,13 +87,17 @@ func maxPrice(offers []drover.Offering) (most drover.Money) {
 	return most
 }
 
-// paidUntil returns when the bill ends if the instance ends at a given time. While the start of the bill is unknown, a
-// whole billing period may be added.
-func (c *Claim) paidUntil(ended drover.Time) drover.Time {
-	if c.Created == 0 {
-		return c.Billing.Latest(ended)
+// PaidUntil returns when the bill of an instance ends that was created, and ends, at given times. If it is not known to
+// be created (0), its bill may begin at any earlier time, so up to a whole billing period may be added.
+func PaidUntil(b drover.Billing, created, ended drover.Time) drover.Time {
+	if created == 0 {
+		return b.Latest(ended)
 	}
-	return c.Billing.PaidUntil(c.Created, ended)
+	return b.PaidUntil(created, ended)
+}
+
+func (c *Claim) paidUntil(ended drover.Time) drover.Time {
+	return PaidUntil(c.Billing, c.Created, ended)
 }
 
 // committedUntil returns the earliest end of the bill: the end of the longest admitted job, rounded up to what the

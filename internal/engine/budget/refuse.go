@@ -1,6 +1,10 @@
 package budget
 
-import "drover"
+import (
+	"slices"
+
+	"drover"
+)
 
 // Refuses returns the account that the commitments, each for another instance, would overdraw once the freed instances
 // are gone: of several, the one whose window ends last; nil if there is none.
@@ -62,38 +66,51 @@ func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
 	return worst
 }
 
-// Within returns how many jobs of each load the budgets of users and labels allow, and the account that refuses the
-// next one; nil if all are allowed.
-func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
-	l.refresh()
-	taken := make([]drover.Money, len(l.accounts))
-	for _, load := range c.Loads {
-		n, one := load.Count, c
-		for i := range l.accounts {
-			a := &l.accounts[i]
-			if a.OfFleet() || a.Limit == 0 || !a.Covers(load.Payer) {
-				continue
-			}
-			one.Loads = load.times(1)
-			if each := l.Adds(a, one); each > 0 && l.Exceeds(a, taken[i]+each*drover.Money(n)) {
-				n, worst = l.Allows(a, each, taken[i]), a
-			}
-		}
-		for i := range l.accounts {
-			if a := &l.accounts[i]; !a.OfFleet() && a.Covers(load.Payer) {
-				one.Loads = load.times(n)
-				taken[i] += l.Adds(a, one)
-			}
-		}
-		counts = append(counts, n)
-	}
-	return counts, worst
+// Allotment is what a decision takes, part by part, of the budgets of users and labels.
+type Allotment struct {
+	l     *Ledger
+	taken []drover.Money // of each account
 }
 
-// times returns the load with another count.
-func (l Load) times(n int) []Load {
-	l.Count = n
-	return []Load{l}
+// Allot returns an allotment of which nothing is taken. It is valid until the settings change or a window ends.
+func (l *Ledger) Allot() *Allotment {
+	l.refresh()
+	return &Allotment{l, make([]drover.Money, len(l.accounts))}
+}
+
+// Limits reports whether any of the budgets limits a payer.
+func (t *Allotment) Limits(p Payer) bool {
+	return slices.ContainsFunc(t.l.accounts, func(a Account) bool { return a.limits(p) })
+}
+
+// limits reports whether the account limits a payer in particular.
+func (a *Account) limits(p Payer) bool { return !a.OfFleet() && a.Limit > 0 && a.Covers(p) }
+
+// Allows returns how many jobs of a load the budgets still allow as part of a commitment, and the account that refuses
+// the next one; nil if all are allowed.
+func (t *Allotment) Allows(c Commitment, load Load) (n int, refuses *Account) {
+	n, load.Count = load.Count, 1
+	c.Loads = []Load{load}
+	for i := range t.l.accounts {
+		a := &t.l.accounts[i]
+		if !a.limits(load.Payer) {
+			continue
+		}
+		if each := t.l.Adds(a, c); each > 0 && t.l.Exceeds(a, t.taken[i]+each*drover.Money(n)) {
+			n, refuses = t.l.Allows(a, each, t.taken[i]), a
+		}
+	}
+	return n, refuses
+}
+
+// Take takes what a load adds as part of a commitment.
+func (t *Allotment) Take(c Commitment, load Load) {
+	c.Loads = []Load{load}
+	for i := range t.l.accounts {
+		if a := &t.l.accounts[i]; a.limits(load.Payer) {
+			t.taken[i] += t.l.Adds(a, c)
+		}
+	}
 }
 
 // AddsAll returns what commitments, each for another instance, add to an account.
