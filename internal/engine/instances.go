@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/verdict"
 )
 
 // faultText is the prefix of notes about what can only be a bug in the engine.
@@ -290,7 +291,7 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.pools.leave(in)
 	e.unreserve(in)
 	if in.Created != 0 { // a refused instance frees no quota
-		e.blocksChanged(e.market.FreeQuota(e.offeringOf(in)))
+		e.blocksChanged(e.market.Free(verdict.Quota, e.offeringOf(in)))
 	}
 	if in.Begun { // otherwise it used no create call
 		e.touchCreating(in.Cloud)

@@ -116,8 +116,8 @@ func (e *Engine) interrupted(in *fleet.Member) {
 // countRemaining counts the instances of the same offering that are not being interrupted.
 func (e *Engine) countRemaining(as *fleet.Member) (n int) {
 	for _, in := range e.fleet.All() {
-		if in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == drover.Spot &&
-			in.Created != 0 && in.Reclaimed == nil && in.State != drover.InstanceStopping {
+		alike := in.Cloud == as.Cloud && keyOf(in) == keyOf(as)
+		if alike && in.Created != 0 && in.Reclaimed == nil && in.State != drover.InstanceStopping {
 			n++
 		}
 	}

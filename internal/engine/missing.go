@@ -154,14 +154,8 @@ func (e *Engine) endDescribe(in *fleet.Member) {
 
 // Vanishing is an offering of which an instance vanished while booting, and of which none has become ready since.
 type Vanishing struct {
-	Zone   string        `json:"zone"`
-	Type   string        `json:"type"`
-	Market drover.Market `json:"market"`
-	At     drover.Time   `json:"at"` // when the first counted as gone
-}
-
-func (v Vanishing) of(in *fleet.Member) bool {
-	return v.Zone == in.Zone && v.Type == in.Type.Name && v.Market == in.Market
+	OfferingKey
+	At drover.Time `json:"at"` // when the first counted as gone
 }
 
 // lacked reports whether the last good list, if it began after the instance was last known to exist, does not have it.
@@ -180,10 +174,10 @@ func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
 	if c == nil {
 		return
 	}
-	at := slices.IndexFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
+	at := slices.IndexFunc(c.Vanished, func(v Vanishing) bool { return v.OfferingKey == keyOf(in) })
 	switch {
 	case at < 0:
-		c.Vanished = append(c.Vanished, Vanishing{in.Zone, in.Type.Name, in.Market, e.s.Now})
+		c.Vanished = append(c.Vanished, Vanishing{keyOf(in), e.s.Now})
 	case in.Asked >= c.Vanished[at].At:
 		e.blockUnusable(in, why)
 	}
@@ -192,7 +186,7 @@ func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
 // boots forgets vanished instances of the offering when one becomes ready.
 func (e *Engine) boots(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil {
-		c.Vanished = slices.DeleteFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
+		c.Vanished = slices.DeleteFunc(c.Vanished, func(v Vanishing) bool { return v.OfferingKey == keyOf(in) })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
 	"drover/internal/engine/pool"
+	"drover/internal/engine/verdict"
 )
 
 // A pool's new instance is of the cheapest unblocked offering in its place that the pool may use; the other ones there
@@ -85,7 +86,7 @@ func (e *Engine) markExhausted(p *poolOf) {
 			x = &p.Exhausted[len(p.Exhausted)-1]
 			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: z.Cloud, Zone: z.Place.Zone, Pool: p.Name, Reason: why.Reason()}})
 		case x.Until <= e.s.Now && !x.Tried:
-			e.blocksChanged(e.market.FreeCapacity(e.usable(p, x.Place)))
+			e.blocksChanged(e.market.Free(verdict.Capacity, e.usable(p, x.Place)...))
 			e.writeBlocks()
 			x.Tried = true
 			continue

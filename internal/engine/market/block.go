@@ -185,20 +185,11 @@ func (m *Market) Expire(created Created) (changed bool) {
 	})
 }
 
-// FreeQuota ends the quota blocks that cover the offering of an instance that is gone.
-func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
+// Free ends the blocks with a cause that cover any of the offerings, so that one create request may probe them: for
+// quota when an instance is gone, for capacity when a pool's cooldown of a zone is over.
+func (m *Market) Free(of verdict.Cause, offers ...drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
-		if !b.Over && b.ForQuota() && b.Covers(o) {
-			b.Over, b.Reason.Until = true, m.now
-		}
-		return true
-	})
-}
-
-// FreeCapacity ends the capacity blocks that cover offerings, so that one create request may probe them.
-func (m *Market) FreeCapacity(offers []drover.Offering) (changed bool) {
-	return m.change(func(b *Block) (keep bool) {
-		if !b.Over && b.ForCapacity() && slices.ContainsFunc(offers, b.Covers) {
+		if !b.Over && b.Reason.Cause == of && slices.ContainsFunc(offers, b.Covers) {
 			b.Over, b.Reason.Until = true, m.now
 		}
 		return true

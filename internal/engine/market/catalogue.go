@@ -56,29 +56,15 @@ func Sorted(all []drover.Offering) []drover.Offering {
 // Changes returns the difference between two Sorted catalogues of one cloud: new or changed offerings, and the keys of
 // removed ones.
 func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []OfferingKey) {
-	for len(was) > 0 || len(now) > 0 {
-		order := 0
-		switch {
-		case len(was) == 0:
-			order = 1
-		case len(now) == 0:
-			order = -1
-		default:
-			order = compareOfferings(was[0], now[0])
+	for _, o := range now {
+		if at, known := slices.BinarySearchFunc(was, o, compareOfferings); !known || was[at] != o {
+			changed = append(changed, o)
 		}
-		switch {
-		case order < 0:
-			removed, was = append(removed, KeyOf(was[0])), was[1:]
-			continue
-		case order > 0:
-			changed = append(changed, now[0])
-		default:
-			if was[0] != now[0] {
-				changed = append(changed, now[0])
-			}
-			was = was[1:]
+	}
+	for _, o := range was {
+		if _, still := slices.BinarySearchFunc(now, o, compareOfferings); !still {
+			removed = append(removed, KeyOf(o))
 		}
-		now = now[1:]
 	}
 	return changed, removed
 }

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/market"
+	"drover/internal/engine/verdict"
 )
 
 const begin = drover.Time(1e18)
@@ -81,7 +82,7 @@ func TestBlock(t *testing.T) {
 	t.Run("for quota may be probed once an instance is gone", func(t *testing.T) {
 		m, _ := open()
 		m.Add(market.BlockFor(small, refused(drover.KindQuota, "")), 1)
-		if !m.FreeQuota(spot("b", "small")) || m.BlockFrom(small, 2) != nil {
+		if !m.Free(verdict.Quota, spot("b", "small")) || m.BlockFrom(small, 2) != nil {
 			t.Error("the block still bars everything")
 		}
 	})
