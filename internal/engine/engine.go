@@ -49,7 +49,7 @@ type Engine struct {
 	needsFitCheck   bool                       // a group or an instance type is new
 	typesRevision   int                        // counts changes of the set of instance types
 	used            map[string]drover.MilliCPU // vCPUs in use per share; no zero entries, and empty without shares
-	runs            map[GroupKey]*runs         // running attempts by group, if a mix is configured
+	runs            map[GroupKey]runs          // running attempts by group, if a mix is configured
 	queue           *queue.Queue
 	fleet           *fleet.Fleet
 	ledger          *budget.Ledger
@@ -75,7 +75,7 @@ func New(s State) (*Engine, error) {
 		s:             s,
 		byKey:         map[GroupKey]*group{},
 		used:          map[string]drover.MilliCPU{},
-		runs:          map[GroupKey]*runs{},
+		runs:          map[GroupKey]runs{},
 		soloPrices:    map[drover.Shape]drover.Money{},
 		minimumCosts:  map[minimumCostKey]minimumCost{},
 		fleet:         fleet.New(s.Departed),

@@ -18,7 +18,6 @@ type group struct {
 	constraints int          // how many constraints it has besides its size
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
-	runs         *runs // its running attempts, if a mix is configured; nil: none
 	solving      int64 // the last Solve effect whose problem had a demand of the group
 	dropped      bool  // it was empty and has been removed
 	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
@@ -116,7 +115,7 @@ func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape), runs: e.runs[key]}
+		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 		if s := e.s.Solving; s != nil && slices.Contains(s.Groups, key) {

@@ -12,8 +12,8 @@ import (
 
 // whyNoRoom explains which limit prevents adding an instance.
 func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
-	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
-		return whyFull(fleetFull(most), of(""))
+	if e.room() == 0 {
+		return whyFull(fleetFull(e.s.Settings.MaxInstances), of(""))
 	}
 	if clouds := e.enabled(); len(clouds) == 1 {
 		name := clouds[0].Name
@@ -292,22 +292,21 @@ func (e *Engine) totalRoom() int {
 const unlimited = 1 << 20
 
 // room returns how many instances may be added to the fleet.
-func (e *Engine) room() int {
-	if e.s.Settings.MaxInstances == 0 {
-		return unlimited
-	}
-	return max(0, e.s.Settings.MaxInstances-e.fleet.Len())
-}
+func (e *Engine) room() int { return roomFor(e.s.Settings.MaxInstances, e.fleet.Len()) }
 
 // cloudRoom returns how many instances may be added in a cloud.
 func (e *Engine) cloudRoom(cloud string) int {
 	limits := e.limits(cloud)
-	most := limits.MaxInstances
-	switch {
-	case limits.Leaving:
+	if limits.Leaving {
 		return 0
-	case most == 0:
+	}
+	return roomFor(limits.MaxInstances, e.fleet.In(cloud))
+}
+
+// roomFor returns how many instances may be added to those that exist, if most are allowed; 0 is no limit.
+func roomFor(most, exist int) int {
+	if most == 0 {
 		return unlimited
 	}
-	return max(0, most-e.fleet.In(cloud))
+	return max(0, most-exist)
 }

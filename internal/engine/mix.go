@@ -22,19 +22,11 @@ func (e *Engine) countMix(in *fleet.Member, a *Attempt, n int) {
 	j := e.job(a.ID.Job.Number)
 	key := e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))
 	r := e.runs[key]
-	if r == nil {
-		r = &runs{}
-		e.runs[key] = r
-	}
 	if r.all += n; in.Market == drover.OnDemand {
 		r.onDemand += n
 	}
-	if r.all == 0 {
+	if e.runs[key] = r; r.all == 0 {
 		delete(e.runs, key)
-		r = nil
-	}
-	if g := e.byKey[key]; g != nil {
-		g.runs = r
 	}
 }
 
@@ -64,10 +56,7 @@ func (e *Engine) mix() {
 	for _, g := range e.groups {
 		g.OnDemand = 0
 		if !g.Unschedulable && g.Key.Gang == 0 && g.Key.Shape.Spot == drover.SpotPrefer {
-			r := runs{}
-			if g.runs != nil {
-				r = *g.runs
-			}
+			r := e.runs[g.Key]
 			g.OnDemand = max(0, part.Of(g.Queued+r.all)-r.onDemand)
 		}
 	}

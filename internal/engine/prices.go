@@ -118,8 +118,11 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	if e.s.Now == in.Created {
 		tariff.Rates = nil // nothing was billed at the planned price
 	}
-	tariff = tariff.Folded(in.Created, e.marks(in)...)
-	in.Rates, in.Price = tariff.Rates, tariff.Price
+	e.setTariff(in, tariff.Folded(in.Created, e.marks(in)...))
+}
+
+func (e *Engine) setTariff(in *fleet.Member, t drover.Tariff) {
+	in.Rates, in.Price = t.Rates, t.Price
 	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
@@ -211,11 +214,7 @@ func (e *Engine) applyPastPricesTo(in *fleet.Member, prices []PastPrice) {
 			tariff, since = tariff.Changed(e.withVolume(o, in.Volume()).Price, p.From), p.From
 		}
 	}
-	if len(tariff.Rates) == len(in.Rates) {
-		return
+	if len(tariff.Rates) > len(in.Rates) {
+		e.setTariff(in, tariff)
 	}
-	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet.Revise(in)
-	e.writeInstance(in)
-	e.touch(in)
 }

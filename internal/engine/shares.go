@@ -70,10 +70,7 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 
 // recount recomputes the use of shares and of the mix from what runs.
 func (e *Engine) recount() {
-	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]*runs{}
-	for _, g := range e.groups {
-		g.runs = nil
-	}
+	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]runs{}
 	for _, in := range e.fleet.All() {
 		for _, a := range in.Load {
 			e.countMix(in, a, 1)

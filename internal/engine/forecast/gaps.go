@@ -105,11 +105,6 @@ func (k gapKey) String() string {
 	return text
 }
 
-// seen returns how many gaps have ended or have lasted this long.
-func (g *Gap) seen(now drover.Time, long time.Duration) int {
-	return len(g.Took) + g.lasting(now, long)
-}
-
 // lasting returns how many current gaps have lasted this long.
 func (g *Gap) lasting(now drover.Time, long time.Duration) (n int) {
 	for _, at := range g.Since {
@@ -151,7 +146,7 @@ type Hold struct {
 // shape saves that finds the instance idle, 0 if the instance cannot take it.
 func (f *Forecast) Hold(user string, boot time.Duration, now drover.Time, saves func(drover.Shape) time.Duration) (h Hold) {
 	for _, g := range f.of(user) {
-		seen := g.seen(now, boot)
+		seen := len(g.Took) + g.lasting(now, boot)
 		if seen < gapsLeast {
 			continue
 		}
