@@ -178,7 +178,8 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 		}
 		return
 	}
-	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
+	idle := cmp.Or(s.Idle, drover.IdleRun)
+	e.believeTag(in, idle)
 	e.clearEnd(in, c.GoodBefore)
 	in.Reshown = in.Reshown || in.Lacked && in.EndTold != 0
 	in.Listed, in.Lacked, in.Missing = true, false, 0
@@ -188,7 +189,7 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 		in.Seen = true
 		e.writeInstance(in)
 	}
-	e.tagSeen(in, s.Idle)
+	e.tagSeen(in, idle)
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or has not arrived yet.
 		if o := in.ChosenFrom(s); o != nil {
@@ -259,13 +260,14 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &fleet.Member{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: cmp.Or(s.Pool, e.s.Settings.DefaultGroup), Template: s.Template, Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: cmp.Or(s.Pool, e.s.Settings.DefaultGroup), Template: s.Template, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Over: s.Ended != 0, Silent: e.s.Now},
 	}}
 	if spec := e.poolSpec(in); spec != nil {
 		in.Prefix = spec.NamePrefix
 	}
-	e.adoptTag(in, s.Idle)
+	e.takeTag(in, s.Idle)
+	in.Reason = in.Remark()
 	for _, o := range c.Offerings {
 		if o.Type.ProviderType == s.ProviderType {
 			in.Type, in.Resources = o.Type, o.Type.Resources
@@ -309,13 +311,15 @@ func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 	return cmp.Or(s.Created, e.s.Now)
 }
 
-// adoptTag sets an adopted instance's idle behaviour from its tag.
-func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
-	if tag == drover.IdleHold || tag == drover.IdleDrain {
-		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
-		in.Idle, in.IdleReason = tag, &why
+// takeTag sets an instance's idle behaviour from its tag; one that names none counts as none.
+func (e *Engine) takeTag(in *fleet.Member, tag drover.IdleBehavior) {
+	in.Idle, in.IdleReason = drover.IdleRun, nil
+	switch tag {
+	case drover.IdleHold:
+		in.Idle, in.IdleReason = tag, new(e.verdict(drover.ReasonOperator, "held, according to its tag"))
+	case drover.IdleDrain:
+		in.Idle, in.IdleReason = tag, new(e.verdict(drover.ReasonOperator, "drained, according to its tag"))
 	}
-	in.Reason = in.Remark()
 }
 
 // createFailed handles a failed create call. If the cloud refused, the instance does not exist and its work is planned

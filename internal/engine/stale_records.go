@@ -56,7 +56,7 @@ func (e *Engine) noteStaleRecords() {
 
 // checkName marks the records as stale if an instance has a name of this store that they have not assigned yet.
 func (e *Engine) checkName(name string) {
-	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
+	number, ours := strings.CutPrefix(name, e.s.Fleet+"-"+e.s.Nonce+"-")
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
 		e.markStale("the records are an older copy: they do not contain instance %s", name)
 	}
@@ -170,10 +170,7 @@ func (e *Engine) whyStale() Verdict {
 // that does not apply.
 func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
-	if e.recordsCurrent() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
-		return nil
-	}
-	if !e.takeOverElement(id, j) {
+	if e.recordsCurrent() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) || !e.takeOverElement(id, j) {
 		return nil
 	}
 	a := &Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: e.s.Now}
@@ -236,10 +233,8 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if e.recordsCurrent() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
 		return
 	}
-	in.Idle, in.IdleReason = tag, nil
+	e.takeTag(in, tag)
 	if tag != drover.IdleRun {
-		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
-		in.IdleReason = &why
 		e.dropAllReservations(in)
 	}
 	if !in.Broken {

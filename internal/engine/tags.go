@@ -74,9 +74,6 @@ func (e *Engine) tagged(b Tagged) {
 // tagSeen compares a listed tag with what it should be.
 func (e *Engine) tagSeen(in *fleet.Member, idle drover.IdleBehavior) {
 	in.Tagging.Lost = false
-	if idle == "" {
-		idle = drover.IdleRun
-	}
 	if idle != in.Idle && !in.Retag {
 		e.retag(in)
 		e.writeInstance(in)
