@@ -58,22 +58,15 @@ func (e *Engine) delistedAt(in *fleet.Member) drover.Time {
 	if !in.Accepted || in.State != drover.InstanceStopping {
 		return 0
 	}
-	after, known := e.forecast.Delisting(in.Cloud)
-	if !known {
-		return 0
+	if after, known := e.forecast.Delisting(in.Cloud); known {
+		return in.Known.Add(after)
 	}
-	return in.Known.Add(after)
+	return 0
 }
 
 // listBy lists the cloud no later than a given time.
 func (e *Engine) listBy(c *Cloud, at drover.Time) {
 	c.NextList = max(c.NoList, min(c.NextList, max(at, e.s.Now, c.Began.Add(soon))))
-}
-
-// limitLists makes no list call before the time that the cloud named, if any.
-func (e *Engine) limitLists(c *Cloud, err *drover.Error) {
-	c.NoList = max(c.NoList, err.RetryAt)
-	c.NextList = max(c.NextList, c.NoList)
 }
 
 func (e *Engine) offered(b Offered) {
@@ -127,8 +120,8 @@ func (e *Engine) listed(b Listed) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		c.ListFails++
 		c.Unlisted = e.repeatedFailure(c.Unlisted, drover.ReasonUnlisted, b.Err)
-		c.NextList = e.s.Now.Add(backoff(c.ListFails, time.Second, interval))
-		e.limitLists(c, b.Err)
+		c.NoList = max(c.NoList, b.Err.RetryAt) // the time that the cloud named, if any
+		c.NextList = max(c.NoList, e.s.Now.Add(backoff(c.ListFails, time.Second, interval)))
 		return
 	}
 	c.ListFails, c.Unlisted = 0, Verdict{}
@@ -337,10 +330,10 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 	in.Fails++
 	in.Known = e.s.Now
+	why := e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
-		why := e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message)
 		in.Reason, in.Unsure = &why, true
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		if c := e.cloud(in.Cloud); c != nil {
@@ -354,9 +347,9 @@ func (e *Engine) createFailed(b CreateFailed) {
 		}
 		e.blockTried(in, b.Tried, b.Err)
 		if !in.Unsure || !in.Held() { // otherwise it is requested again
-			e.nodeFailed(in, string(b.Err.Kind), e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
+			e.nodeFailed(in, string(b.Err.Kind), why)
 		}
-		e.refuse(in, e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
+		e.refuse(in, why)
 		e.dropBlocked(in.Cloud)
 	}
 	e.touchCreating(in.Cloud)

@@ -23,13 +23,8 @@ func (e *Engine) instruct(b InstructAsked) {
 		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "instance %s is being destroyed", in.Name))
 	default:
 		e.reply(b.Wish, nil)
-		e.applyVerb(in, b.Verb, e.operatorReason(b))
+		e.applyVerb(in, b.Verb, e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told())))
 	}
-}
-
-// operatorReason returns the operator's reason, or the verb itself.
-func (e *Engine) operatorReason(b InstructAsked) Verdict {
-	return e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
 
 func (e *Engine) applyVerb(in *fleet.Member, verb drover.Verb, why Verdict) {
@@ -45,16 +40,11 @@ func (e *Engine) applyVerb(in *fleet.Member, verb drover.Verb, why Verdict) {
 		in.KeepUntil = 0
 		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	case drover.VerbRelease:
-		e.releaseHold(in)
+		if in.IdleSince != 0 {
+			in.IdleSince = e.s.Now
+		}
+		e.setIdleBehavior(in, drover.IdleRun, nil)
 	}
-}
-
-// releaseHold ends a hold or a drain. A broken instance is then destroyed.
-func (e *Engine) releaseHold(in *fleet.Member) {
-	if in.IdleSince != 0 {
-		in.IdleSince = e.s.Now
-	}
-	e.setIdleBehavior(in, drover.IdleRun, nil)
 }
 
 // setIdleBehavior sets an instance's idle behaviour, and why; nil for the usual one. Work reserved on the instance is
