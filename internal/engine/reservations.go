@@ -54,13 +54,12 @@ func (e *Engine) affordableOn(in *fleet.Member, g *group, n int) int {
 	if !e.limited() || n == 0 {
 		return n
 	}
-	want := []wanted{{g, n}}
-	p := e.onInstance(in, e.maxBootLeft(in), want...)
-	allowed, _ := e.withinBudgets(p, want)
-	if p.Loads = loadsOf(allowed...); len(allowed) == 0 || e.ledger.Refuses(nil, p) != nil {
+	p := e.onInstance(in, e.maxBootLeft(in), wanted{g, n})
+	n, _ = e.ledger.Allot().Allows(p, p.Loads[0])
+	if p.Loads[0].Count = n; n == 0 || e.ledger.Refuses(nil, p) != nil {
 		return 0
 	}
-	return allowed[0].count
+	return n
 }
 
 // maxBootLeft returns the longest time until work reserved on the instance can start.
