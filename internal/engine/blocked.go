@@ -81,16 +81,15 @@ func (e *Engine) blockedDeadline(g *group) drover.Time {
 
 // refuseBlocked cancels jobs that have waited too long.
 func (e *Engine) refuseBlocked() {
+	limit := e.s.Settings.ScheduleTimeout
 	for _, g := range slices.Clone(e.groups) {
-		if limit := e.s.Settings.ScheduleTimeout; limit == 0 || g.Blocked == 0 || e.s.Now < g.Blocked.Add(limit-g.Most) {
-			continue
+		if limit > 0 && g.Blocked != 0 && e.s.Now >= g.Blocked.Add(limit-g.Most) {
+			e.refuseOverdue(g, limit)
 		}
-		e.refuseOverdue(g)
 	}
 }
 
-func (e *Engine) refuseOverdue(g *group) {
-	limit := e.s.Settings.ScheduleTimeout
+func (e *Engine) refuseOverdue(g *group, limit time.Duration) {
 	g.Most = 0
 	for _, j := range slices.Clone(g.Jobs) {
 		waited := e.blockedFor(g, j)

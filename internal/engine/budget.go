@@ -261,11 +261,7 @@ func (e *Engine) billEnd(in *fleet.Member) drover.Time { return cmp.Or(in.Ended,
 // share returns the attempt's part of its instance's price, by vCPUs: the shares of attempts that run together never
 // exceed the whole.
 func (e *Engine) share(a *Attempt) drover.Money {
-	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
-	if in == nil || j == nil {
-		return 0
-	}
-	return e.bill(in).Share(useOf(a, j), a.Started, a.Ended)
+	return e.bill(e.fleet.Member(a.Instance)).Share(useOf(a, e.job(a.ID.Job.Number)), a.Started, a.Ended)
 }
 
 // bill returns the instance's bill so far.

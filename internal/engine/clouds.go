@@ -32,11 +32,11 @@ func (e *Engine) listSoon(c *Cloud) {
 	if c == nil {
 		return
 	}
-	wait := backoff(c.Hurry, soon, e.limits(c.Name).ListInterval)
-	if c.Hurry == 0 {
-		wait = 0
+	at := e.s.Now
+	if c.Hurry > 0 {
+		at = at.Add(backoff(c.Hurry, soon, e.limits(c.Name).ListInterval))
 	}
-	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
+	e.listBy(c, at)
 }
 
 // listDestroyed lists the cloud when a destroyed instance is expected to be missing: on some clouds a minute later.
@@ -386,8 +386,7 @@ func (e *Engine) refuse(in *fleet.Member, why Verdict) {
 // nextWake returns when the engine wants its next event. While instances exist, that is early enough to notice a
 // suspension of the controller.
 func (e *Engine) nextWake() drover.Time {
-	at := e.fleet.FirstCheck()
-	at = sooner(at, e.queue.NextTry())
+	at := sooner(e.fleet.FirstCheck(), e.queue.NextTry())
 	for _, c := range e.clouds {
 		if c.OfferCall == 0 {
 			at = sooner(at, c.NextOffer)
@@ -398,14 +397,10 @@ func (e *Engine) nextWake() drover.Time {
 	}
 	at = sooner(at, e.market.Next(e.billBegan))
 	at = sooner(at, e.nextPools())
-	if e.awaitAt > e.s.Now {
-		at = sooner(at, e.awaitAt)
-	}
+	at = sooner(at, later(e.awaitAt, e.s.Now))
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
-		if retry := g.retryAt(); retry > e.s.Now {
-			at = sooner(at, retry)
-		}
+		at = sooner(at, later(g.retryAt(), e.s.Now))
 	}
 	if len(e.groups) > 0 {
 		at = sooner(at, e.ledger.Ends())

@@ -170,8 +170,7 @@ func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
 		return
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be created: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
-	o := e.offeringOf(in)
-	e.blockRefused(in, o, err)
+	e.blockRefused(in, e.offeringOf(in), err)
 	e.endUncreated(in, err)
 	e.dropBlocked(in.Cloud)
 }
@@ -189,11 +188,11 @@ func (e *Engine) endUncreated(in *fleet.Member, err *drover.Error) {
 
 // stopped ends an instance that its cloud, not Drover, stopped.
 func (e *Engine) stopped(in *fleet.Member) {
+	why := e.verdict(drover.ReasonVanished, "its cloud stopped it")
 	if in.Reclaimed != nil && !in.Held() {
-		e.endedInCloud(in, e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped"))
-		return
+		why = e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped")
 	}
-	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
+	e.endedInCloud(in, why)
 }
 
 // endedInCloud ends an instance that is of no more use, and may still be there, because its cloud ended it. A held one

@@ -143,11 +143,7 @@ func (e *Engine) destroyed(b Destroyed) {
 	in.Call = 0
 	e.noteDestroyAnswer(in)
 	if b.Err != nil {
-		in.Fails++
-		in.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
-		if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
-			c.NoDestroy = max(c.NoDestroy, in.Retry)
-		}
+		e.retryEnding(in, b.Err)
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
 		e.destroyAccepted(in)

@@ -68,11 +68,12 @@ func (e *Engine) find(name string) *fleet.Member {
 	if in := e.fleet.Named(name); in != nil {
 		return in
 	}
-	at := slices.IndexFunc(e.fleet.All(), func(in *fleet.Member) bool { return in.ProviderID == name && name != "" })
-	if at < 0 {
-		return nil
+	for _, in := range e.fleet.All() {
+		if in.ProviderID == name && name != "" {
+			return in
+		}
 	}
-	return e.fleet.All()[at]
+	return nil
 }
 
 // Catalogue returns the offerings of all enabled clouds, including blocked ones, and whether all their catalogues are

@@ -80,19 +80,16 @@ func (l *Ledger) State() (spent drover.Money, spending []Spending, turn drover.T
 func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	var kept []Spending
 	for _, b := range l.settings.Budgets {
-		if s := l.spendingOf(b.Scope()); s != nil {
-			if s.turn(l.now) { // windows ended while no controller ran
-				changed = append(changed, *s)
-			}
-			kept = append(kept, *s)
-			continue
-		}
-		s := Spending{Scope: b.Scope()}
-		if at := slices.IndexFunc(past, func(p Spending) bool { return p.Scope == s.Scope }); at >= 0 {
+		s, known := Spending{Scope: b.Scope()}, l.spendingOf(b.Scope())
+		if known != nil {
+			s = *known
+		} else if at := slices.IndexFunc(past, func(p Spending) bool { return p.Scope == s.Scope }); at >= 0 {
 			s.Windows = past[at].Windows
 		}
-		s.turn(l.now)
-		kept, changed = append(kept, s), append(changed, s)
+		if turned := s.turn(l.now); turned || known == nil { // windows may have ended while no controller ran
+			changed = append(changed, s)
+		}
+		kept = append(kept, s)
 	}
 	for _, s := range l.spending {
 		if !slices.ContainsFunc(kept, func(k Spending) bool { return k.Scope == s.Scope }) {
