@@ -59,8 +59,7 @@ func (e *Engine) recover(in *fleet.Member) {
 		}
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 	e.touch(in)
 }
 
@@ -90,8 +89,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 		return
 	}
 	e.dropAllReservations(in)
-	e.writeInstance(in)
-	e.fleet.Revise(in)
+	e.writeRevised(in)
 	e.touch(in)
 }
 

@@ -50,6 +50,12 @@ func (e *Engine) writeInstance(in *fleet.Member) {
 	e.write(Write{Instance: &c})
 }
 
+// writeRevised is writeInstance after a change of what an instance is, or of the work that it may take.
+func (e *Engine) writeRevised(in *fleet.Member) {
+	e.fleet.Revise(in)
+	e.writeInstance(in)
+}
+
 // setState moves an instance to a state that its current one allows. Anything else is a bug, which is reported instead
 // of crashing the fleet.
 func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {

@@ -101,8 +101,7 @@ func (e *Engine) takeOwner(in *fleet.Member, user string) {
 		e.retag(in)
 	}
 	e.setOwner(in, user)
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 }
 
 // whose says who may use the instance, if not everybody.

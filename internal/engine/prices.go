@@ -84,8 +84,7 @@ func (e *Engine) updateStoppedPrice(c *Cloud, in *fleet.Member) {
 	e.reprice(in, volumePrice(o, in.Volume()))
 	if price := e.asPaid(e.withVolume(o, in.Volume())).Price; price != in.RunPrice {
 		in.RunPrice = price
-		e.fleet.Revise(in)
-		e.writeInstance(in)
+		e.writeRevised(in)
 	}
 }
 
@@ -123,8 +122,7 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 
 func (e *Engine) setTariff(in *fleet.Member, t drover.Tariff) {
 	in.Rates, in.Price = t.Rates, t.Price
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 	e.touch(in)
 }
 

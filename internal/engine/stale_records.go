@@ -119,8 +119,7 @@ func (e *Engine) markPossiblyUsed(in *fleet.Member) {
 	noJobs := spec != nil && !spec.Jobs // NoJobs also says that a health check has not passed yet
 	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !noJobs && !in.Used {
 		in.Used = true
-		e.fleet.Revise(in)
-		e.writeInstance(in)
+		e.writeRevised(in)
 	}
 }
 
@@ -240,7 +239,6 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if !in.Broken {
 		in.Reason = in.Remark()
 	}
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 	e.touch(in)
 }

@@ -50,10 +50,9 @@ func (e *Engine) startable(in *fleet.Member) bool {
 func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	in.Waking, in.Lent, in.Woken, in.Reason = true, lent, e.s.Now, &why
 	e.restorePrice(in)
-	e.fleet.Revise(in)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("starting instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.needsPlacing = true
-	e.writeInstance(in)
+	e.writeRevised(in)
 	e.touch(in)
 }
 
@@ -163,8 +162,7 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	in.Rated, e.needsPlan = fleet.Rate{}, true
 	e.priceAnew(in)
 	e.unreserve(in)
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 }
 
 // beginBoot makes a stopped instance count as booting from now on.
@@ -247,8 +245,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
 	in.Rated, e.needsPlan = fleet.Rate{}, true
 	e.priceAnew(in)
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 }
 
 // showStopped handles a listed instance's being stopped or not. That is not news for an instance that Drover has
