@@ -17,8 +17,10 @@ import (
 
 // expectedEnd is when a running attempt is likely to end.
 type expectedEnd struct {
-	at drover.Time
-	a  *Attempt
+	at   drover.Time
+	a    *Attempt
+	in   *fleet.Member
+	need drover.Resources // what the attempt will free
 }
 
 func (x expectedEnd) compare(y expectedEnd) int {
@@ -28,18 +30,20 @@ func (x expectedEnd) compare(y expectedEnd) int {
 const (
 	sureSpread   = runtimes.Octave / 2 // attempts with a wider distribution are ignored
 	sureBy       = 55                  // percent: the end must be this likely within the wait
-	sureReach    = 64                  // ends examined per job, and jobs examined per group
-	patientReach = 4 * sureReach       // ends examined per job with max_wait
+	sureReach    = 32                  // ends that make room for a job, examined per job
+	patientReach = 4 * sureReach       // the same for a job with max_wait
+	sureJobs     = 64                  // jobs examined per group
 	lookEvery    = 10 * time.Second    // interval between checks on jobs with max_wait
 	sureLate     = 10 * time.Second    // attempts overdue by this much are ignored
 )
 
-func endOf(a *Attempt) expectedEnd { return expectedEnd{a.Started.Add(a.Likely.Median()), a} }
+func endOf(a *Attempt) expectedEnd { return expectedEnd{at: a.Started.Add(a.Likely.Median()), a: a} }
 
 // expectEnd records when an attempt is likely to end.
 func (e *Engine) expectEnd(a *Attempt) {
 	if a.Likely.Sigma <= sureSpread && a.State != drover.AttemptCollecting {
 		end := endOf(a)
+		end.in, end.need = e.fleet.Member(a.Instance), e.need(a)
 		at, _ := slices.BinarySearchFunc(e.expectedEnds, end, expectedEnd.compare)
 		e.expectedEnds = slices.Insert(e.expectedEnds, at, end)
 	}
@@ -83,7 +87,7 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 	for _, j := range slices.Backward(g.Jobs) {
 		left := j.Since.Add(g.Key.MaxWait + e.forecast.BootTimes().Wait).Sub(e.s.Now)
-		n := min(count-len(lefts), sureReach-len(lefts), j.WaitingIn(g.Key))
+		n := min(count-len(lefts), sureJobs-len(lefts), j.WaitingIn(g.Key))
 		if left <= 0 || n <= 0 {
 			break
 		}
@@ -100,15 +104,15 @@ func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs 
 	if g.Key.MaxWait > 0 {
 		reach = patientReach
 	}
-	for _, end := range e.expectedEnds[from:min(len(e.expectedEnds), from+reach)] {
-		if end.at > e.s.Now.Add(left) {
+	for _, end := range e.expectedEnds[from:] {
+		if end.at > e.s.Now.Add(left) || reach == 0 {
 			break
 		}
-		a := end.a
-		in := e.fleet.Member(a.Instance)
-		if !e.makesRoom(a, in, g) {
+		a, in := end.a, end.in
+		if !makesRoom(end, g) {
 			continue
 		}
+		reach--
 		ends, follows := rooms[a]
 		if !follows {
 			ends = a.Likely.Left(e.s.Now.Sub(a.Started))
@@ -142,7 +146,7 @@ func (e *Engine) awaitsNow(j *Job) int {
 }
 
 // makesRoom reports whether one of the group's jobs fits on an instance once an attempt there has ended.
-func (e *Engine) makesRoom(a *Attempt, in *fleet.Member, g *group) bool {
-	return in.Open() && in.Standby == 0 && !in.UseOnce && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand) &&
-		in.Free.Plus(e.need(a), 1).Fits(g.Key.Shape.Need)
+func makesRoom(end expectedEnd, g *group) bool {
+	in := end.in
+	return in.Free.Plus(end.need, 1).Fits(g.Key.Shape.Need) && in.Open() && in.Standby == 0 && !in.UseOnce && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand)
 }
