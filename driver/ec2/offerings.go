@@ -149,9 +149,16 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 			all = append(all, s)
 		}
 	}
-	if len(all) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "region %s has no subnet in the configured zones", c.api.config.Region).
-			WithHint("write subnets: [subnet-…]")
+	switch {
+	case len(all) > 0:
+	case len(c.config.Subnets) > 0:
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has none of the configured subnets in the configured zones", c.api.config.Region).
+			WithHint("compare region, zones and subnets with the AWS console")
+	case len(c.config.Zones) > 0:
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has no default subnet in the configured zones", c.api.config.Region).
+			WithHint("correct region or zones, or write subnets: [subnet-…]")
+	default:
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has no default subnet", c.api.config.Region).WithHint("write subnets: [subnet-…]")
 	}
 	return all, nil
 }

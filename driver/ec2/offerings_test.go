@@ -82,6 +82,15 @@ func TestSubnets(t *testing.T) {
 		}
 		drivertest.Create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
 	})
+	t.Run("an error says which subnets are missing", func(t *testing.T) {
+		for keys, want := range map[string]string{
+			"subnets: [subnet-gone]": "none of the configured subnets", "zones: [eu-west-1a]": "no default subnet in the configured zones",
+		} {
+			if _, err := imitate(t, newFake(), keys).Offerings(t.Context()); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
+	})
 	t.Run("a full subnet does not hide the others", func(t *testing.T) {
 		f := newFake()
 		f.out[" us-east-1a "] = "InsufficientFreeAddressesInSubnet"
