@@ -45,9 +45,13 @@ func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.I
 	if err != nil {
 		return in, err
 	}
-	err = c.settle(ctx, "instances.insert", first.Zone, made, "requestId", c.token(r.Name, "insert"))
-	if errs.KindOf(err) == drover.KindConflict {
+	token := c.token(r.Name, "insert")
+	err = c.settle(ctx, "instances.insert", first.Zone, made, "requestId", token)
+	switch kind := errs.KindOf(err); {
+	case kind == drover.KindConflict:
 		return c.recall(ctx, r, first.Zone, c.named(r.Name))
+	case errs.CodeOf(err) != "" && errs.StatusOf(err) == 0 && (kind == drover.KindTransient || kind == drover.KindRateLimit):
+		c.spent.Add(token) // the operation failed, and Google would answer a repeated call with it
 	}
 	made["zone"], made["status"] = first.Zone, "PROVISIONING"
 	return c.instanceOf(as[resource](made)), err
@@ -78,11 +82,14 @@ func (c *cloud) settle(ctx context.Context, call, about string, body any, asks .
 }
 
 // token returns a call's request id: a UUID derived from the instance's name, so that Google recognizes a repeated
-// call.
-func (c *cloud) token(name, call string) string {
-	sum := sha256.Sum256([]byte(c.o.Fleet + "/" + name + "/" + call))
-	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID derived from a name (RFC 9562), which UUID checks accept
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+// call. A call whose operation failed for a moment is repeated with another one.
+func (c *cloud) token(name, call string) (token string) {
+	for token == "" || c.spent.Has(token) {
+		sum := sha256.Sum256([]byte(c.o.Fleet + "/" + name + "/" + call + token))
+		sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID derived from a name (RFC 9562), which UUID checks accept
+		token = fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	}
+	return token
 }
 
 // named returns Google's name of an instance: Drover's own, if Google accepts it.

@@ -134,6 +134,21 @@ func TestName(t *testing.T) {
 			t.Errorf("got %+v", again)
 		}
 	})
+	t.Run("a name whose instance Google could not create for a moment can be created later", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{"INTERNAL_ERROR": drover.KindTransient, "RESOURCE_OPERATION_RATE_EXCEEDED": drover.KindRateLimit} {
+			f := newFake()
+			f.out["  SPOT"] = code
+			c := imitate(t, f, "")
+			if err := drivertest.Refused(t, c, requestFor("one", spot)); err.Kind != want {
+				t.Errorf("%s: %v", code, err)
+			}
+			clear(f.out)
+			first, _ := drivertest.Create(t, c, requestFor("one", spot))
+			if again, _ := drivertest.Create(t, c, requestFor("one", spot)); again.ID != first.ID || len(f.instances) != 1 {
+				t.Errorf("%s: %d instances", code, len(f.instances))
+			}
+		}
+	})
 	t.Run("another fleet's instance with that name is left alone", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")

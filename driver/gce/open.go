@@ -44,6 +44,7 @@ type cloud struct {
 	prices *diskcache.Value[priceList]
 	months kit.Cache[[]dated]      // past prices, by month
 	images kit.Cache[drover.Bytes] // their sizes, by id
+	spent  kit.Remembered          // request ids of calls that created nothing and are worth repeating
 }
 
 // Open opens a region of a project, with the credentials that Google's tools would use.
