@@ -140,6 +140,7 @@ func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Ca
 	}
 	made := object{"name": c.named(r.Name), "machineType": "zones/" + on.Zone + "/machineTypes/" + on.ProviderType}
 	maps.Copy(made, given)
+	delete(made, "deletionProtection") // or Drover could not delete the instance
 	items = kit.MergeTags(as[metadata](given["metadata"]).values(), items)
 	made["labels"] = kit.MergeTags(as[map[string]string](given["labels"]), c.config.Labels, written)
 	made["metadata"] = object{"items": kit.EachTag(items, func(key, value string) object { return object{"key": key, "value": value} })}

@@ -258,7 +258,7 @@ func TestRequestedInstance(t *testing.T) {
 		c := imitate(t, f, `subnetwork: jobs, public_address: false, network_tags: [worker], service_account: worker@lab-1.iam.gserviceaccount.com, user: admin, init: cloud-init,
 			labels: {team: a}, disk_type: pd-ssd, max_run: 48h`)
 		r := requestFor("one", candidate("g2-standard-4", "us-central1-a", drover.Spot))
-		r.Template = `{"minCpuPlatform": "Intel Ice Lake", "shieldedInstanceConfig": {"enableVtpm": false}, "labels": {"kind": "batch", "drover-fleet": "no"}, "metadata": {"items": [{"key": "x", "value": "y"}, {"key": "ssh-keys", "value": "z"}]},
+		r.Template = `{"minCpuPlatform": "Intel Ice Lake", "deletionProtection": true, "shieldedInstanceConfig": {"enableVtpm": false}, "labels": {"kind": "batch", "drover-fleet": "no"}, "metadata": {"items": [{"key": "x", "value": "y"}, {"key": "ssh-keys", "value": "z"}]},
 			"disks": [{"source": "projects/lab-1/zones/us-central1-a/disks/data", "mode": "READ_ONLY"}]}`
 		drivertest.Create(t, c, r)
 		in := inserted(t, f)
@@ -281,6 +281,9 @@ func TestRequestedInstance(t *testing.T) {
 		}
 		if diff := cmp.Diff(thing{"enableVtpm": false}, in.ShieldedInstanceConfig); diff != "" {
 			t.Errorf("a template's false for a key that is true by default: %s", diff)
+		}
+		if is := slices.Collect(maps.Values(f.instances))[0].thing["deletionProtection"]; is != nil {
+			t.Errorf("deletionProtection: %v", is)
 		}
 		if can := c.Capabilities(); can.HostKeys != driver.HostKeysPlanted || can.Init != driver.InitCloud {
 			t.Errorf("%+v", can)
