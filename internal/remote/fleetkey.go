@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
@@ -169,6 +170,9 @@ type HostKey struct {
 func (k FleetKey) HostKey(instance string) (HostKey, error) {
 	key := ed25519.NewKeyFromSeed(k.derive("host key", instance))
 	block, err := ssh.MarshalPrivateKey(key, instance)
+	if err == nil {
+		err = clearCheck(block.Bytes)
+	}
 	if err != nil {
 		return HostKey{}, fmt.Errorf("encoding the host key of %s: %w", instance, err)
 	}
@@ -177,4 +181,21 @@ func (k FleetKey) HostKey(instance string) (HostKey, error) {
 		return HostKey{}, fmt.Errorf("encoding the host key of %s: %w", instance, err)
 	}
 	return HostKey{drover.NewSecret(string(pem.EncodeToMemory(block))), public.Marshal(), ssh.FingerprintSHA256(public)}, nil
+}
+
+// clearCheck clears the random numbers in a private key that is not encrypted: two equal ones at the beginning of the
+// last field, so that a reader notices a wrong passphrase. They would make each create request for an instance different,
+// and EC2 refuses a repeated request that differs from the first.
+func clearCheck(key []byte) error {
+	var parts struct {
+		Cipher, KDF, Options string
+		Keys                 uint32
+		Public, Private      []byte
+	}
+	if err := ssh.Unmarshal(bytes.TrimPrefix(key, []byte("openssh-key-v1\x00")), &parts); err != nil {
+		return err
+	}
+	start := len(key) - len(parts.Private)
+	clear(key[start : start+8])
+	return nil
 }

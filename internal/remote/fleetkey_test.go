@@ -103,6 +103,9 @@ func TestDerivedKeys(t *testing.T) {
 		if err1 != nil || err2 != nil || again.Fingerprint != host.Fingerprint || other.Fingerprint == host.Fingerprint {
 			t.Error(err1, err2)
 		}
+		if again.Private.Reveal() != host.Private.Reveal() {
+			t.Error("its text differs, so EC2 would refuse a repeated create request")
+		}
 	})
 	t.Run("the login key is neither a host key nor another fleet's", func(t *testing.T) {
 		login := string(key.LoginKey().PublicKey().Marshal())
