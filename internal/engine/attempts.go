@@ -27,7 +27,7 @@ func (e *Engine) load(in *fleet.Member, a *Attempt) {
 	e.fleet.Load(in, a)
 	e.countMix(in, a, 1)
 	e.occupy(in, a)
-	e.expectEnd(a)
+	e.expectEnd(in, a)
 }
 
 // need returns what an attempt occupies on its instance: everything while its command may run, afterwards only its

@@ -32,6 +32,7 @@ const (
 	sureBy       = 55                  // percent: the end must be this likely within the wait
 	sureReach    = 32                  // ends that make room for a job, examined per job
 	patientReach = 4 * sureReach       // the same for a job with max_wait
+	sureSearch   = 16                  // ends looked at for each of these
 	sureJobs     = 64                  // jobs examined per group
 	lookEvery    = 10 * time.Second    // interval between checks on jobs with max_wait
 	sureLate     = 10 * time.Second    // attempts overdue by this much are ignored
@@ -40,10 +41,10 @@ const (
 func endOf(a *Attempt) expectedEnd { return expectedEnd{at: a.Started.Add(a.Likely.Median()), a: a} }
 
 // expectEnd records when an attempt is likely to end.
-func (e *Engine) expectEnd(a *Attempt) {
+func (e *Engine) expectEnd(in *fleet.Member, a *Attempt) {
 	if a.Likely.Sigma <= sureSpread && a.State != drover.AttemptCollecting {
 		end := endOf(a)
-		end.in, end.need = e.fleet.Member(a.Instance), e.need(a)
+		end.in, end.need = in, e.need(a)
 		at, _ := slices.BinarySearchFunc(e.expectedEnds, end, expectedEnd.compare)
 		e.expectedEnds = slices.Insert(e.expectedEnds, at, end)
 	}
@@ -104,7 +105,7 @@ func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs 
 	if g.Key.MaxWait > 0 {
 		reach = patientReach
 	}
-	for _, end := range e.expectedEnds[from:] {
+	for _, end := range e.expectedEnds[from:min(len(e.expectedEnds), from+sureSearch*reach)] {
 		if end.at > e.s.Now.Add(left) || reach == 0 {
 			break
 		}
@@ -148,5 +149,6 @@ func (e *Engine) awaitsNow(j *Job) int {
 // makesRoom reports whether one of the group's jobs fits on an instance once an attempt there has ended.
 func makesRoom(end expectedEnd, g *group) bool {
 	in := end.in
-	return in.Free.Plus(end.need, 1).Fits(g.Key.Shape.Need) && in.Open() && in.Standby == 0 && !in.UseOnce && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand)
+	return in.Free.Plus(end.need, 1).Fits(g.Key.Shape.Need) && in.Open() && in.Standby == 0 && !in.UseOnce &&
+		!slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand)
 }
