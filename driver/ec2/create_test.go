@@ -87,22 +87,19 @@ func TestCreate(t *testing.T) {
 		drivertest.Create(t, c, request("one", spotA))
 		drivertest.RefusedAs(t, c, request("one", demand), drover.Error{Kind: drover.KindTransient})
 	})
-	t.Run("a launch template that somebody deleted is created again", func(t *testing.T) {
-		f := newFake()
-		c := imitate(t, f, "")
-		drivertest.Create(t, c, request("one"))
-		clear(f.templates)
-		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
-		drivertest.Create(t, c, request("two"))
-	})
-	t.Run("a key pair that somebody deleted is imported again", func(t *testing.T) {
-		f := newFake()
-		c := imitate(t, f, "")
-		drivertest.Create(t, c, request("one"))
-		clear(f.keys)
-		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
-		drivertest.Create(t, c, request("two"))
-	})
+	for what, remove := range map[string]func(*fake){
+		"a launch template": func(f *fake) { clear(f.templates) },
+		"a key pair":        func(f *fake) { clear(f.keys) },
+	} {
+		t.Run(what+" that somebody deleted is made again", func(t *testing.T) {
+			f := newFake()
+			c := imitate(t, f, "")
+			drivertest.Create(t, c, request("one"))
+			remove(f)
+			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+			drivertest.Create(t, c, request("two"))
+		})
+	}
 	t.Run("a configured key pair that does not exist is a wrong value", func(t *testing.T) {
 		drivertest.RefusedAs(t, imitate(t, newFake(), "key_pair: mine"), request("one"), drover.Error{Kind: drover.KindInvalid})
 	})

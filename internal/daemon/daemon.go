@@ -126,7 +126,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err := d.folder.keepClouds(d.config); err != nil {
 		return err
 	}
-	if d.listener, err = d.listen(d.config.Listen); err != nil {
+	if d.listener, err = d.listen(apiAddress, d.config.Listen); err != nil {
 		return err
 	}
 	if cloud := control.Exposes(d.fleet.clouds); cloud != "" {

@@ -50,9 +50,9 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", string(k.Listen))
+	l, err := d.listen(autoscalerAddress, string(k.Listen))
 	if err != nil {
-		return nil, d.notListening("kubernetes: {listen: HOST:PORT}", string(k.Listen), err)
+		return nil, err
 	}
 	return &kubernetes{
 		listener: l, server: externalgrpc.New(d.fleet.Controller, d.templateLook, k.Options),

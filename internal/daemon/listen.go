@@ -14,9 +14,16 @@ import (
 
 // The address of the API can change while the controller runs: open connections stay open.
 
-func (d *daemon) listen(address string) (net.Listener, error) {
+// The keys that set an address to listen on.
+const (
+	apiAddress        = "listen: HOST:PORT"
+	autoscalerAddress = "kubernetes: {listen: HOST:PORT}"
+)
+
+// listen listens on an address that a key sets.
+func (d *daemon) listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
-	return l, d.notListening("listen: HOST:PORT", address, err)
+	return l, d.notListening(key, address, err)
 }
 
 // notListening returns why an address that a key sets cannot be listened on. If another process has the address, or the
@@ -49,14 +56,14 @@ func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return l, d.notListening("listen: HOST:PORT", c.Listen, err)
+		return l, d.notListening(apiAddress, c.Listen, err)
 	}
 	here := d.listener.Addr().String()
 	d.listener.Close()
-	if l, err = d.listen(c.Listen); err == nil {
+	if l, err = d.listen(apiAddress, c.Listen); err == nil {
 		return l, nil
 	}
-	back, failed := d.listen(here)
+	back, failed := d.listen(apiAddress, here)
 	if failed == nil {
 		d.listener = back
 		go d.serveHTTP(back)

@@ -114,7 +114,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	case slices.Contains(changed, "fleet"):
 		hint = fmt.Sprintf("write fleet: %s again, since its jobs and instances belong to that fleet", d.config.Fleet)
 	case slices.Contains(changed, "state"):
-		hint = "stop it, move its records and the folder beside them, and start it again"
+		hint = "stop the controller, move its records and the folder next to them, then start it again"
 	}
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("%s", hint)
 }

@@ -19,9 +19,9 @@ func TestOnlyAnInvalidConfigurationKeepsAControllerFromStartingAgain(t *testing.
 	}
 	defer taken.Close()
 	d, f := &daemon{}, aFolder(t)
-	_, inUse := d.listen(taken.Addr().String())
-	_, elsewhere := d.listen("192.0.2.1:0")
-	_, invalid := d.listen("nowhere")
+	_, inUse := d.listen(apiAddress, taken.Addr().String())
+	_, elsewhere := d.listen(apiAddress, "192.0.2.1:0")
+	_, invalid := d.listen(apiAddress, "nowhere")
 	for name, test := range map[string]struct {
 		err  error
 		exit int
