@@ -40,14 +40,8 @@ func (e *Engine) need(a *Attempt) drover.Resources {
 	return need
 }
 
-// begin starts the group's next element on an instance with room for it.
-func (e *Engine) begin(g *group, in *fleet.Member) {
-	j, index := e.take(g)
-	e.beginElement(j, index, in)
-}
-
-// beginElement starts an element that has left its queue.
-func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
+// begin starts an element that has left its queue on an instance with room for it.
+func (e *Engine) begin(j *Job, index int, in *fleet.Member) {
 	a := &Attempt{
 		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.LastAttempt(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,

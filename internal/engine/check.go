@@ -164,11 +164,8 @@ func (e *Engine) wrongPostponed(j *Job) string {
 	room := j.MaxRunning - len(e.attemptsOf(j)) // for elements that are due
 	for _, run := range j.Queued {
 		for i := run.First; i <= run.Last; i++ {
-			first, last, incomplete := i, i, false
-			if j.Gang > 0 {
-				first, last = j.GangOf(i)
-				incomplete = len(e.gangLive(j, i)) > 0
-			}
+			first, last := j.GangOf(i)
+			incomplete := j.Gang > 0 && len(e.gangLive(j, i)) > 0
 			late := slices.ContainsFunc(j.Tried, func(el Element) bool {
 				return el.Index >= first && el.Index <= last && j.Queued.Has(el.Index) && el.Until > e.s.Now
 			})

@@ -13,27 +13,6 @@ import (
 // the budgets do not allow are not held. Gangs are served in the order of their groups, so the first to hold slots
 // starts first.
 
-// placeGang starts the group's next gang if all of it fits.
-func (e *Engine) placeGang(g *group) bool {
-	j, members := g.NextGang()
-	slots, refuses := e.findSlots(g, len(members))
-	if refuses != nil {
-		g.setReason(e.whyUnpaid(g, refuses))
-	}
-	if len(slots) < len(members) || refuses != nil {
-		e.partial = partialGang{len(members), slots, refuses != nil || !e.affordsGang(g, slots)}
-		return false
-	}
-	g.TakeGang(members)
-	for i, index := range members {
-		e.beginElement(j, index, slots[i])
-	}
-	if !g.Has(j) {
-		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
-	}
-	return true
-}
-
 // affordsGang reports whether the budgets allow the slots found for a part of a gang and, unless some of the rest is
 // already reserved and paid for, the whole gang on instances like the first.
 func (e *Engine) affordsGang(g *group, slots []*fleet.Member) bool {
@@ -128,7 +107,7 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 		e.dropSurplus(g, r)
 		return
 	}
-	size, slots := e.partial.size, e.partial.slots // from the placeGang call just before
+	size, slots := e.partial.size, e.partial.slots // from the placeNext call just before
 	if e.partial.overBudget {
 		unmet := g.Unmet // unchanged even if others take these slots
 		g.Standby += min(len(slots), g.netDemand())

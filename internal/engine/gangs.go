@@ -60,8 +60,8 @@ func (e *Engine) whyGang(g *group) []Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
-	_, members := g.NextGang()
-	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", len(members), g.Standby, min(g.reserved, len(members)-g.Standby))
+	n := g.Next()
+	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", n, g.Standby, min(g.reserved, n-g.Standby))
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }
 

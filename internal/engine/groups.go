@@ -125,13 +125,13 @@ func (e *Engine) group(key GroupKey) *group {
 	return g
 }
 
-// take dequeues the group's next element.
-func (e *Engine) take(g *group) (*Job, int) {
-	j, index, last := g.Take()
-	if last {
+// take dequeues what the group starts next, and of which job.
+func (e *Engine) take(g *group) (*Job, []int) {
+	j, elements := g.Take()
+	if !g.Has(j) {
 		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	}
-	return j, index
+	return j, elements
 }
 
 // enqueue returns an element to its job's queue.

@@ -118,20 +118,20 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 	if room >= g.Key.Gang && slices.ContainsFunc(e.market.Offerings(), each) {
 		return nil // usually, and much quicker
 	}
-	_, members := g.NextGang()
-	clouds := e.mostFor(g, len(members))
+	n := g.Next()
+	clouds := e.mostFor(g, n)
 	holds, may := 0, 0
 	for _, c := range clouds {
-		n := min(c.instances, room)
-		room, may = room-n, may+n
-		holds += min(len(members), n*min(c.each, len(members)))
+		most := min(c.instances, room)
+		room, may = room-most, may+most
+		holds += min(n, most*min(c.each, n))
 	}
-	if len(clouds) == 0 || holds >= len(members) {
+	if len(clouds) == 0 || holds >= n {
 		return nil
 	}
-	need := (len(members) + clouds[0].each - 1) / clouds[0].each
+	need := (n + clouds[0].each - 1) / clouds[0].each
 	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can run only %d of them; the gang needs at least %d instances: raise the limit, or make the gang smaller",
-		len(members), countOf(may, "instance"), holds, need)
+		n, countOf(may, "instance"), holds, need)
 	return &why
 }
 

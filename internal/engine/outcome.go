@@ -188,10 +188,11 @@ func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why Verdict) {
 		return
 	}
 	e.ungroup(j)
-	for waiting := slices.Clone(grown.Waiting); len(waiting) > 0; {
-		index := waiting.Pop()
-		j.Unqueue(index)
-		e.finishElement(j, ElementRow{Element: *j.Element(index), State: state, Reason: why.Reason()})
+	for _, run := range slices.Clone(grown.Waiting) {
+		for i := run.First; i <= run.Last; i++ {
+			j.Unqueue(i)
+			e.finishElement(j, ElementRow{Element: *j.Element(i), State: state, Reason: why.Reason()})
+		}
 	}
 	e.regroup(j)
 	e.writeJob(j)

@@ -34,7 +34,7 @@ func (e *Engine) place() {
 		return
 	}
 	for i, g := range e.groups {
-		for e.placeOne(g) {
+		for e.placeNext(g) {
 		}
 		e.reserveRest(g, r, i < last, false)
 	}
@@ -84,26 +84,29 @@ func (e *Engine) lastWaiting() int {
 	return -1
 }
 
-// placeOne starts the group's next element if it fits anywhere: on the cost-effective instance with the cheapest vCPUs,
-// then on the fullest, so that the others can empty.
-func (e *Engine) placeOne(g *group) bool {
-	if g.Queued == 0 {
+// placeNext starts what the group starts next, an element or a whole gang, if it fits: on the cost-effective instance
+// with the cheapest vCPUs, then on the fullest, so that the others can empty.
+func (e *Engine) placeNext(g *group) bool {
+	n := g.Next()
+	if n == 0 {
 		return false
 	}
-	if g.Key.Gang > 0 {
-		return e.placeGang(g)
-	}
-	slots, refuses := e.findSlots(g, 1)
+	slots, refuses := e.findSlots(g, n)
 	if refuses != nil {
 		g.setReason(e.whyUnpaid(g, refuses))
 	}
-	if len(slots) == 0 || refuses != nil {
+	if len(slots) < n || refuses != nil {
+		if g.Key.Gang > 0 {
+			e.partial = partialGang{n, slots, refuses != nil || !e.affordsGang(g, slots)}
+		}
 		return false
 	}
-	in := slots[0]
-	e.begin(g, in)
-	if e.limited() && in.Market == drover.OnDemand && g.OnDemand > 0 {
-		g.OnDemand--
+	j, elements := e.take(g)
+	for i, index := range elements {
+		e.begin(j, index, slots[i])
+		if e.limited() && slots[i].Market == drover.OnDemand && g.OnDemand > 0 {
+			g.OnDemand--
+		}
 	}
 	return true
 }

@@ -162,7 +162,7 @@ func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 		at, least := next(queues)
 		q := &queues[at]
 		g := q.groups[0]
-		if e.placeOne(g) {
+		if e.placeNext(g) {
 			q.used = e.used[q.name]
 			if g.Turn {
 				g.Turn, turn = false, nil

@@ -24,12 +24,7 @@ type asked struct {
 
 // askedBy returns what a group asks for.
 func (e *Engine) askedBy(g *group) asked {
-	ask := asked{g.Key, 1, e.hosted(g)}
-	if g.Key.Gang > 0 && g.Queued > 0 {
-		_, members := g.NextGang()
-		ask.count = len(members)
-	}
-	return ask
+	return asked{g.Key, max(1, g.Next()), e.hosted(g)}
 }
 
 // whyUnpaid explains why an account refuses what a group asks for, and until when; or that no window can ever pay for

@@ -37,15 +37,27 @@ func (c *Class) Remove(j *Job) {
 	}
 }
 
-// Take dequeues the next element. last reports whether it was its job's last in the class.
-func (c *Class) Take() (j *Job, index int, last bool) {
-	j = c.Jobs[0]
-	index = j.takeFrom(c.key)
-	c.Queued--
-	if last = j.WaitingIn(c.key) == 0; last {
+// Next returns how many elements start next, together: one or, of gangs, those of the next gang; 0 if none waits.
+func (c *Class) Next() int {
+	if c.key.Gang == 0 || c.Queued == 0 {
+		return min(c.Queued, 1)
+	}
+	return len(c.next())
+}
+
+// next returns the elements that start next.
+func (c *Class) next() []int { return c.Jobs[0].Gangmates(c.Jobs[0].WaitingRanges(c.key)[0].First) }
+
+// Take dequeues the elements that start next, and returns them with their job. The class must not be empty.
+func (c *Class) Take() (j *Job, elements []int) {
+	j, elements = c.Jobs[0], c.next()
+	for _, index := range elements {
+		j.Unqueue(index)
+	}
+	if c.Queued -= len(elements); j.WaitingIn(c.key) == 0 {
 		c.Jobs = cut(c.Jobs, 0)
 	}
-	return j, index, last
+	return j, elements
 }
 
 func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
@@ -76,12 +88,6 @@ func (c *Class) First() int64 {
 	return c.Jobs[0].Number
 }
 
-// NextGang returns the next gang: its job and its waiting elements.
-func (c *Class) NextGang() (*Job, []int) {
-	j := c.Jobs[0]
-	return j, j.Gangmates(j.WaitingRanges(c.key)[0].First)
-}
-
 // WholeWithin returns the largest number of elements up to n that make complete gangs, in order.
 func (c *Class) WholeWithin(n int) (sum int) {
 	for _, j := range c.Jobs {
@@ -99,15 +105,4 @@ func (c *Class) WholeWithin(n int) (sum int) {
 		}
 	}
 	return sum
-}
-
-// TakeGang dequeues the elements of the next gang.
-func (c *Class) TakeGang(members []int) {
-	j := c.Jobs[0]
-	for _, index := range members {
-		j.Queued.Remove(index)
-	}
-	if c.Queued -= len(members); j.WaitingIn(c.key) == 0 {
-		c.Jobs = cut(c.Jobs, 0)
-	}
 }

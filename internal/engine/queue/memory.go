@@ -25,14 +25,14 @@ func (j *Job) GrownIn(key Key) *Grown {
 
 // WaitingIn returns how many of the job's elements wait in the class.
 func (j *Job) WaitingIn(key Key) int {
-	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
-		return j.Queued.Count()
-	}
 	return j.WaitingRanges(key).Count()
 }
 
-// WaitingRanges returns which of the job's elements wait in the class.
+// WaitingRanges returns which of the job's elements wait in the class. The caller does not change them.
 func (j *Job) WaitingRanges(key Key) Ranges {
+	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
+		return j.Queued
+	}
 	if grown := j.GrownIn(key); grown != nil {
 		return grown.Waiting.Without(j.Postponed)
 	}
@@ -41,19 +41,6 @@ func (j *Job) WaitingRanges(key Key) Ranges {
 		own = own.Without(grown.Waiting)
 	}
 	return own
-}
-
-// takeFrom dequeues the job's next element in the class.
-func (j *Job) takeFrom(key Key) int {
-	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
-		return j.Queued.Pop()
-	}
-	index := j.WaitingRanges(key)[0].First
-	if grown := j.GrownIn(key); grown != nil {
-		grown.Waiting.Remove(index)
-	}
-	j.Queued.Remove(index)
-	return index
 }
 
 // Enqueue adds an element to the job's queue, according to its memory.

@@ -10,8 +10,11 @@ import (
 // An element that waits but may not start yet is postponed, and in no class: its gang has live attempts, its retry is
 // not due, or max_running of its array run.
 
-// GangOf returns the first and last index of an element's gang.
+// GangOf returns the first and last index of an element's gang; without gangs, the element is alone.
 func (j *Job) GangOf(index int) (first, last int) {
+	if j.Gang == 0 {
+		return index, index
+	}
 	first = j.Array.First + (index-j.Array.First)/j.Gang*j.Gang
 	return first, min(first+j.Gang-1, j.Array.Last)
 }
@@ -70,10 +73,7 @@ func (j *Job) Delayed(now drover.Time) (all Ranges) {
 // Postpone updates what is postponed after an element has started, ended or been queued. siblings is the number of live
 // attempts of its gang.
 func (j *Job) Postpone(index, siblings int, now drover.Time) {
-	first, last := index, index
-	if j.Gang > 0 {
-		first, last = j.GangOf(index)
-	}
+	first, last := j.GangOf(index)
 	if j.Queued.Any(first, last) || j.Postponed.Any(first, last) {
 		wait := siblings > 0 || j.Due(first, last) > now
 		for i := first; i <= last; i++ {

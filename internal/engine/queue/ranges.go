@@ -36,15 +36,6 @@ func (r Ranges) Count() (n int) {
 	return n
 }
 
-// Pop removes and returns the lowest index. The set must not be empty.
-func (r *Ranges) Pop() int {
-	i := (*r)[0].First
-	if (*r)[0].First++; (*r)[0].First > (*r)[0].Last {
-		*r = slices.Clone((*r)[1:])
-	}
-	return i
-}
-
 // Rank returns how many indexes in the set are below i.
 func (r Ranges) Rank(i int) (n int) {
 	for _, run := range r {
@@ -95,15 +86,18 @@ func (r *Ranges) Remove(i int) bool {
 		return false
 	}
 	at := r.at(i)
-	run := (*r)[at]
-	var parts []Range
-	if run.First < i {
-		parts = append(parts, Range{run.First, i - 1})
+	switch run := &(*r)[at]; {
+	case run.First == run.Last:
+		*r = slices.Delete(*r, at, at+1)
+	case run.First == i:
+		run.First++
+	case run.Last == i:
+		run.Last--
+	default:
+		before := Range{run.First, i - 1}
+		run.First = i + 1
+		*r = slices.Insert(*r, at, before)
 	}
-	if i < run.Last {
-		parts = append(parts, Range{i + 1, run.Last})
-	}
-	*r = slices.Replace(*r, at, at+1, parts...)
 	return true
 }
 
