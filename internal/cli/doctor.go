@@ -13,8 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/backoff"
 	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
 	"drover/internal/human"
 )
 
@@ -147,11 +151,26 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 	if wrong != nil {
 		return "", nil // reported with the configuration
 	}
-	offerings, _, err := a.offeringsOf(ctx, c)
-	if err != nil {
-		return "", err
+	count := 0
+	err := a.withClouds(ctx, c, func(clouds []control.Cloud) error {
+		offerings, _, err := daemon.Offerings(ctx, clouds)
+		if err != nil {
+			return err
+		}
+		count = len(offerings)
+		return canList(ctx, clouds)
+	})
+	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(count, "offering")), err
+}
+
+// canList checks that instances can be listed in each cloud, without which a controller learns nothing of them.
+func canList(ctx context.Context, clouds []control.Cloud) error {
+	for _, c := range clouds {
+		if _, err := middleware.WithRetry(c.Driver).List(ctx, map[string]string{driver.TagFleet: askingFleet}); err != nil {
+			return fmt.Errorf("the instances of cloud %s cannot be listed: %w", c.Name, err)
+		}
 	}
-	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(len(offerings), "offering")), nil
+	return nil
 }
 
 // checkController gets the controller's status, within a time limit.

@@ -17,6 +17,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/control"
 	"drover/internal/daemon"
 	"drover/internal/remote"
 	"drover/internal/simulate"
@@ -328,30 +329,43 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 
 // offeringsOf returns what a configuration's clouds offer, and what it leaves out. It creates nothing. Where the
 // configuration does not set a cloud's billing, it fills in the driver's.
-func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
+func (a *app) offeringsOf(ctx context.Context, c *config.Config) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
+	err = a.withClouds(ctx, c, func(clouds []control.Cloud) error {
+		for i := range c.Clouds {
+			period := &c.Clouds[i].Prices.Period
+			*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
+		}
+		var err error
+		all, leftOut, err = daemon.Offerings(ctx, clouds)
+		return err
+	})
+	return all, leftOut, err
+}
+
+// askingFleet is the fleet under which clouds are opened only to be asked something.
+const askingFleet = "plan"
+
+// withClouds opens a configuration's clouds while use runs.
+func (a *app) withClouds(ctx context.Context, c *config.Config, use func([]control.Cloud) error) error {
 	home, err := daemon.StateHome()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, nil, err
+		return err
 	}
 	// It is in the folder of runs, since a driver may measure the disk there.
 	folder, err := os.MkdirTemp(home, "plan-")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer os.RemoveAll(folder)
-	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: "plan", Folder: folder, Log: slog.New(slog.DiscardHandler)})
+	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: askingFleet, Folder: folder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer daemon.CloseClouds(clouds)
-	for i := range c.Clouds {
-		period := &c.Clouds[i].Prices.Period
-		*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
-	}
-	return daemon.Offerings(ctx, clouds)
+	return use(clouds)
 }
 
 // checkKeys checks every cloud's own keys. It makes no calls: it opens only what is on this host.

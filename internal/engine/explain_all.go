@@ -75,7 +75,7 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 		one.Jobs = n
 	}
 	if g.booting() > 0 {
-		say(&one, whyBooting(coming))
+		say(&one, e.whyBooting(coming)...)
 	}
 	if g.booting() < g.Queued {
 		say(&one, e.whyUnreserved(g, first)...)

@@ -68,10 +68,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
 	}
 	if c.Unlisted.Cause != "" {
-		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), so Drover assumes that they are unchanged: %s", countOf(c.ListFails, "failure"), unlisted.Text)
-		unlisted.Until = later(c.NextList, e.s.Now)
-		why = append(why, unlisted)
+		why = append(why, e.whyUnlisted(c))
 	}
 	if c.Partition.Since != 0 {
 		why = append(why, e.whyPartitioned(c))
@@ -83,6 +80,14 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		text := fmt.Sprintf("%s/%s/%s/%s: Drover requests %d at a time, since its cloud ran out of capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
+	return why
+}
+
+// whyUnlisted explains that a cloud's instances could not be listed.
+func (e *Engine) whyUnlisted(c *Cloud) Verdict {
+	why := c.Unlisted
+	why.Text = fmt.Sprintf("the instances of cloud %s could not be listed (%s in a row), so Drover assumes that they are unchanged: %s", c.Name, countOf(c.ListFails, "failure"), why.Text)
+	why.Until = later(c.NextList, e.s.Now)
 	return why
 }
 

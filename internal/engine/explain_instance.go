@@ -121,6 +121,21 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	return why
 }
 
+// whyDelayed explains what delays a coming instance; nothing if it is just booting.
+func (e *Engine) whyDelayed(in *fleet.Member) (why []Verdict) {
+	if in.State.Ready() {
+		return nil
+	}
+	if own := e.whyInState(in)[0]; own.Cause != drover.ReasonBooting || in.Reason != nil {
+		own.Text = in.Name + ": " + own.Text
+		why = append(why, own)
+	}
+	if c := e.cloud(in.Cloud); c != nil && c.Unlisted.Cause != "" {
+		why = append(why, e.whyUnlisted(c))
+	}
+	return why
+}
+
 // whyStopped explains what a stopped instance waits for.
 func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; Drover starts it before it rents another instance", Since: cmp.Or(in.Switched, e.s.Now)}

@@ -71,7 +71,7 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 	if booting == 0 {
 		return e.whyUnreserved(g, j)
 	}
-	why := []Verdict{whyBooting(e.arrivalsOf(g)[g.Key])}
+	why := e.whyBooting(e.arrivalsOf(g)[g.Key])
 	if booting < n {
 		return append(why, e.whyUnreserved(g, j)...)
 	}
@@ -129,17 +129,18 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	return coming
 }
 
-// whyBooting names the instances that are coming for a group, and when the first is given up.
-func whyBooting(coming *arrivals) Verdict {
+// whyBooting names the instances that are coming for a group, when the first is given up, and what delays one of them.
+func (e *Engine) whyBooting(coming *arrivals) []Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Until: coming.until}
-	if coming.count > 0 {
-		why.Text += ": " + coming.first.Name
-		why.Since = coming.first.Asked
+	if coming.count == 0 {
+		return []Verdict{why}
 	}
+	why.Text += ": " + coming.first.Name
+	why.Since = coming.first.Asked
 	if coming.count > 1 {
 		why.Text += fmt.Sprintf(" and %d more", coming.count-1)
 	}
-	return why
+	return append([]Verdict{why}, e.whyDelayed(coming.first)...)
 }
 
 // arrivalDeadline returns when a coming instance is given up.
