@@ -58,7 +58,7 @@ func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 func lockFolder(path string) (*os.File, error) {
 	f, err := folderlock.Try(path)
 	if f == nil && err == nil {
-		err = drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait until that process exits, or choose another folder")
+		err = drover.Errorf(drover.KindTransient, "%s is in use by another process", path).WithHint("wait until that process exits, or choose another folder")
 	}
 	return f, err
 }

@@ -283,7 +283,7 @@ func TestOpenResults(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(path, partial, "half", "a"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenResults(path, DefaultLimits()); drover.KindOf(err) != drover.KindConflict {
+		if _, err := OpenResults(path, DefaultLimits()); drover.KindOf(err) != drover.KindTransient {
 			t.Errorf("opened twice at once: %v, want a conflict", err)
 		}
 		r.lock.Close() // as a crash does

@@ -230,7 +230,7 @@ func TestOneControllerAtATime(t *testing.T) {
 	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
 	p.waitBegun(folder, 1)
 	second := p.run("run", "--resume", p.runID())
-	if code := second.code(); code == 0 || !strings.Contains(second.err.String(), "in use by another controller") {
+	if code := second.code(); code != 3 || !strings.Contains(second.err.String(), "in use by another controller") {
 		t.Errorf("exit code %d of a second controller: %s", code, second.err.String())
 	}
 	gc := p.run("gc", "--fleet", p.runID(), "--destroy")

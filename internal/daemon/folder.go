@@ -72,7 +72,10 @@ func (f Folder) Token() (drover.Secret, error) { return ReadToken(f.tokenFile())
 // MakeToken reads the local admin token, or creates one. The folder must exist, locked by the caller.
 func (f Folder) MakeToken() (drover.Secret, error) {
 	token, err := f.Token()
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case drover.KindOf(err) == drover.KindInvalid:
+		return token, drover.AsError(err, drover.KindInvalid).WithHint("remove the file, and the controller makes a new token")
+	case !errors.Is(err, fs.ErrNotExist):
 		return token, err
 	}
 	secret := make([]byte, 32)

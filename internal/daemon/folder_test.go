@@ -102,7 +102,7 @@ func TestLocalToken(t *testing.T) {
 		if err := os.WriteFile(f.tokenFile(), []byte("\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.MakeToken(); drover.KindOf(err) != drover.KindInvalid {
+		if _, err := f.MakeToken(); drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, "").Hint == "" {
 			t.Errorf("the error is %v", err)
 		}
 	})

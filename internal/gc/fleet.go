@@ -24,7 +24,11 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		return nil
 	}
 	folder, err := daemon.FindRunFolder(fleet)
-	if err != nil && drover.KindOf(err) == drover.KindConflict {
+	switch drover.KindOf(err) {
+	case "":
+	case drover.KindNotFound:
+		return g.unknown(ctx, fleet)
+	case drover.KindTransient: // its records are locked
 		if g.Destroy {
 			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances were not destroyed: %v", fleet, err).
 				WithHint("stop it first: Ctrl-C requeues its jobs and destroys its instances")
@@ -32,9 +36,8 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		g.Said = true
 		fmt.Fprintf(g.Say, "%s is still running and is left alone: %v\n", fleet, err)
 		return nil
-	}
-	if err != nil {
-		return g.unknown(ctx, fleet)
+	default:
+		return err
 	}
 	defer folder.Close()
 	p, err := folder.Load()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,19 +177,40 @@ func aDaemonFolder(t *testing.T) daemon.Folder {
 	return f
 }
 
+// collector destroys a fleet's instances in one cloud.
+func collector(fleet string, cloud driver.Cloud, without bool) *Collector {
+	return New(Options{
+		Fleet: fleet, Destroy: true, WithoutState: without, Say: io.Discard,
+		Program: daemon.Program{Drivers: map[string]daemon.Kind{"fake": {Open: func(context.Context, driver.Options) (driver.Cloud, error) { return cloud, nil }}}},
+		Load: func(string, string) (*config.Config, error) {
+			c := config.Default("other")
+			c.Clouds = []config.Cloud{{Name: "here", Common: config.Common{Driver: "fake"}}}
+			return c, nil
+		},
+	})
+}
+
+func TestARunWhoseRecordsCannotBeLockedIsLeftAlone(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	run, err := daemon.NewRunFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := run.File("drover.db.lock")
+	if err := errors.Join(run.Save(daemon.RunPlan{}), run.Close(), os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	cloud := &stubborn{there: map[string]string{"i-1": "lab-x"}}
+	if err := collector(run.ID, cloud, true).run(t.Context(), run.ID); err == nil || len(cloud.there) != 1 {
+		t.Errorf("error %v, %v are left", err, cloud.there)
+	}
+}
+
 func TestInstancesOfAnUnknownFleetAreDestroyedOnlyWithoutState(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	cloud := &stubborn{there: map[string]string{"i-1": "lab-x"}}
 	collect := func(without bool) (*Collector, error) {
-		g := New(Options{
-			Fleet: "lab", Destroy: true, WithoutState: without, Say: io.Discard,
-			Program: daemon.Program{Drivers: map[string]daemon.Kind{"fake": {Open: func(context.Context, driver.Options) (driver.Cloud, error) { return cloud, nil }}}},
-			Load: func(string, string) (*config.Config, error) {
-				c := config.Default("other")
-				c.Clouds = []config.Cloud{{Name: "here", Common: config.Common{Driver: "fake"}}}
-				return c, nil
-			},
-		})
+		g := collector("lab", cloud, without)
 		return g, g.unknown(t.Context(), "lab")
 	}
 	if g, err := collect(false); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "it is unknown whether its instances are still needed") || len(cloud.there) != 1 {

@@ -30,7 +30,7 @@ func Backup(ctx context.Context, records, to string) error {
 		err = errors.Join(err, db.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("backing up %s: %w", records, err), os.Remove(to))
+		return errors.Join(fmt.Errorf("backing up %s to %s: %w", records, to, err), os.Remove(to))
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ type Lock struct{ f *os.File }
 const lockPatience = time.Second
 
 // LockFile locks the state at path, or where links at path lead. The lock is a file beside the state. LockFile waits up
-// to a second for another process to release it; then the error is of KindConflict and names that process.
+// to a second for another process to release it; then the error is of KindTransient and names that process.
 func LockFile(path string) (*Lock, error) {
 	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		lock, err := tryLock(path)
-		if drover.KindOf(err) != drover.KindConflict || time.Now().After(end) {
+		if drover.KindOf(err) != drover.KindTransient || time.Now().After(end) {
 			return lock, err
 		}
 	}
@@ -67,7 +67,8 @@ func tryLock(path string) (*Lock, error) {
 func take(f *os.File, path string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return drover.Errorf(drover.KindConflict, "the state %s is in use by another controller%s", path, holder(f))
+		return drover.Errorf(drover.KindTransient, "the state %s is in use by another controller%s", path, holder(f)).
+			WithHint("stop that controller, or start this one when that one has ended")
 	}
 	if err != nil {
 		return fmt.Errorf("locking the state %s: %w", path, err)

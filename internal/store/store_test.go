@@ -173,8 +173,8 @@ func TestLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = LockFile(path)
-	if drover.KindOf(err) != drover.KindConflict || !containsPid(err.Error()) {
-		t.Errorf("second lock: error %v, want a conflict that names process %d", err, os.Getpid())
+	if drover.KindOf(err) != drover.KindTransient || !containsPid(err.Error()) {
+		t.Errorf("second lock: error %v, want a transient one that names process %d", err, os.Getpid())
 	}
 	if !InUse(path) {
 		t.Error("a locked state is not in use")
@@ -214,8 +214,8 @@ func TestResolve(t *testing.T) {
 	}
 	locked := func(t *testing.T, path string) {
 		t.Helper()
-		if _, err := LockFile(path); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("error %v, want a conflict", err)
+		if _, err := LockFile(path); drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("error %v, want a transient one", err)
 		}
 	}
 
