@@ -80,22 +80,31 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 // fleetSubject is the subject of the fleet's explanation.
 const fleetSubject = "fleet"
 
+// bootless are the reasons of jobs for which no instance would boot yet.
+var bootless = []string{drover.ReasonDependency, drover.ReasonHeld, drover.ReasonMaxRunning, drover.ReasonRetry}
+
 // ExplainFleet explains why work waits, with the number per reason, or that nothing waits.
 func (e *Engine) ExplainFleet() drover.Explanation {
 	list, queued := e.waiting()
 	x := drover.Explanation{Subject: fleetSubject, Waiting: queued > 0, Count: queued}
-	boots := slices.ContainsFunc(e.fleet.All(), (*fleet.Member).Coming)
+	boots := slices.ContainsFunc(e.fleet.All(), func(in *fleet.Member) bool { // the state of one with reservations may be unknown
+		return in.Coming() || len(in.Reservations) > 0
+	})
 	for _, w := range list {
 		why, who := w.Reason, countOf(w.Count, "job")
-		if why.Code != drover.ReasonDependency && why.Code != drover.ReasonHeld && !boots {
+		if !boots && !slices.Contains(bootless, why.Code) {
 			who += ", and no instance is booting"
 		}
 		why.Text = who + ": " + why.Text
-		x.Since = sooner(x.Since, why.Since)
 		x.Reasons = append(x.Reasons, why)
 	}
 	if queued == 0 {
 		say(&x, e.whyRest())
+	}
+	for j := range e.queue.All() { // a reason may be older than the jobs that wait for it
+		if j.Queued.Count() > 0 {
+			x.Since = sooner(x.Since, j.Since)
+		}
 	}
 	return x
 }
