@@ -95,13 +95,14 @@ func (f folder) outputs() (root *os.Root, patterns []string, err error) {
 func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collector, error) {
 	chunks := wire.ChunkWriter{W: b.conn}
 	buffer := bufio.NewWriterSize(chunks, 64<<10)
-	c := &collector{root: root, owner: owner, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
+	c := &collector{root: root, owner: owner, tar: tar.NewWriter(buffer), seen: make(map[string]bool), absent: make(map[string]bool)}
+	links := make(map[int][]string) // of patterns that match nothing else that is sent
 	for i, pattern := range patterns {
 		if root == nil {
 			c.unmatched = append(c.unmatched, i)
 			continue
 		}
-		matched, err := c.collect(path.Clean(pattern))
+		matched, linked, err := c.collect(path.Clean(pattern))
 		if c.err == nil {
 			c.err = err
 		}
@@ -109,12 +110,15 @@ func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collect
 			break
 		}
 		if !matched {
-			c.unmatched = append(c.unmatched, i)
+			c.unmatched, links[i] = append(c.unmatched, i), linked
 		}
 	}
 	if c.err == nil {
 		c.err = c.addLinks()
 	}
+	c.unmatched = slices.DeleteFunc(c.unmatched, func(i int) bool {
+		return slices.ContainsFunc(links[i], func(name string) bool { return !c.absent[name] })
+	})
 	if c.err == nil {
 		c.err = c.tar.Close()
 	}
@@ -131,9 +135,10 @@ type collector struct {
 	seen      map[string]bool
 	links     []string // symbolic links, to be added last
 	bytes     int64
-	leftOut   []string
-	unmatched []int // indexes of patterns that matched nothing
-	err       error // why the outputs are incomplete
+	absent    map[string]bool // what is left out
+	leftOut   []string        // what people are told of it
+	unmatched []int           // indexes of patterns that matched nothing that is sent
+	err       error           // why the outputs are incomplete
 }
 
 // reply reports whether the outputs are complete, and what was left out.
@@ -205,9 +210,14 @@ func (w watched) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// Stat describes the file that a name leads to.
+// Stat describes the file that a name leads to, or a link that leads to none within the folder, so that it matches.
 func (w watched) Stat(name string) (fs.FileInfo, error) {
 	info, err := fs.Stat(w.files, name)
+	if err != nil {
+		if link, wrong := w.Lstat(name); wrong == nil && link.Mode().Type() == fs.ModeSymlink {
+			return link, nil
+		}
+	}
 	w.saw(name, err)
 	return info, err
 }
@@ -228,6 +238,7 @@ func (w watched) ReadLink(name string) (string, error) { return fs.ReadLink(w.fi
 // leaveOut records that something which matched is not sent.
 func (c *collector) leaveOut(name, why string) {
 	const most = 20
+	c.absent[name] = true
 	switch len(c.leftOut) {
 	case most:
 		c.leftOut = append(c.leftOut, "and more")
@@ -237,27 +248,38 @@ func (c *collector) leaveOut(name, why string) {
 	}
 }
 
-// collect adds what matches the pattern, with everything in matching folders, and reports whether anything matched.
-func (c *collector) collect(pattern string) (matched bool, err error) {
+// collect adds what matches the pattern, with everything in matching folders. It reports whether anything that is not a
+// link matched and is sent, and otherwise which links matched.
+func (c *collector) collect(pattern string) (matched bool, links []string, err error) {
 	files := watched{rootFiles{c.root}, c}
+	add := func(name string, kind fs.FileMode) error {
+		err := c.add(name)
+		switch {
+		case matched || name == "." || c.absent[name]:
+		case kind == fs.ModeSymlink:
+			links = append(links, name)
+		default:
+			matched, links = true, nil
+		}
+		return err
+	}
 	err = doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
 		// WalkDir would follow a link at its root.
 		if info, err := c.root.Lstat(match); err == nil && !info.IsDir() {
-			matched = true
-			return c.add(match)
+			return add(match, info.Mode().Type())
 		}
 		return fs.WalkDir(files, match, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return fmt.Errorf("reading output %q: %w", name, err)
 			}
-			matched = matched || name != "."
 			if entry.IsDir() && c.seen[name] {
+				matched = matched || name != "."
 				return fs.SkipDir
 			}
-			return c.add(name)
+			return add(name, entry.Type())
 		})
 	}, doublestar.WithNoFollow())
-	return matched, err
+	return matched, links, err
 }
 
 // add writes one file or folder, once. Links wait for the end.
@@ -305,7 +327,7 @@ func (c *collector) addLinks() error {
 		}
 		info, err := c.root.Stat(name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP):
 			c.leaveOut(name, "a broken link")
 		case err != nil:
 			c.leaveOut(name, "a link that points outside the job's folder")

@@ -229,7 +229,7 @@ type Reply struct {
 
 	// Of GetOutputs.
 	LeftOut   []string `json:"left_out,omitempty"`  // what matched but was not sent, and why: for example a link that leaves the working folder
-	Unmatched []int    `json:"unmatched,omitempty"` // indexes of the patterns that matched nothing
+	Unmatched []int    `json:"unmatched,omitempty"` // indexes of the patterns that matched nothing that was sent
 }
 
 // Conn reads and writes lines of JSON. One goroutine may read while any number write.
