@@ -210,6 +210,8 @@ func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not between 2 and %d", f.gang, drover.MaxGang).WithHint("N is the number of jobs in each gang")
 	case !all.Set:
 		return 0, drover.Errorf(drover.KindInvalid, "--gang needs an array").WithHint("use --array %d for one gang", f.gang)
+	case all.Only != "":
+		return 0, drover.Errorf(drover.KindInvalid, "--gang needs consecutive elements, but --array %s has gaps", f.array).WithHint("use a count or one range")
 	case size%f.gang != 0:
 		most := all.First + (size/f.gang+1)*f.gang - 1
 		return 0, drover.Errorf(drover.KindInvalid, "--array %s cannot be divided into gangs of %d", f.array, f.gang).
