@@ -62,7 +62,7 @@ func (e *Engine) whyGang(g *group) []Verdict {
 	}
 	n := g.Next()
 	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", n, g.Standby, min(g.reserved, n-g.Standby))
-	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
+	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: max(g.Reason.Since, g.Jobs[0].Since)}}
 }
 
 // Nothing of a plan is rented for an incomplete gang: gangs that cannot be rented for completely are dropped, and the

@@ -257,7 +257,7 @@ func (e *Engine) whyShare(g *group) []Verdict {
 	if first.groups[0].Turn {
 		text = fmt.Sprintf("%s goes first, since room is being reserved for job %s", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
 	}
-	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
+	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: max(g.Reason.Since, g.Jobs[0].Since, first.groups[0].Jobs[0].Since)}}
 }
 
 // sharerText names a sharer.
