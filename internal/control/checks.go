@@ -21,7 +21,7 @@ type checkList struct {
 	changed chan struct{}  // buffered; signals that now has changed
 
 	engine   *engine.Engine // to which revision refers; only the loop uses these two
-	revision [3]int
+	revision engine.GroupRevision
 }
 
 // showChecks updates the list after a decision. The loop calls it.

@@ -22,7 +22,7 @@ type nodeGroups struct {
 	changed chan struct{}      // closed when now changes, and then replaced; guarded by mu
 
 	engine   *engine.Engine // to which revision refers; only the loop uses these two
-	revision [3]int
+	revision engine.GroupRevision
 }
 
 func newNodeGroups() nodeGroups {

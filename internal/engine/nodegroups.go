@@ -391,9 +391,20 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 	return p.offer
 }
 
-// GroupRevision changes whenever NodeGroups may.
-func (e *Engine) GroupRevision() [3]int {
-	return [3]int{e.pools.revision, e.fleet.Revision(), e.typesRevision}
+// GroupRevision differs whenever NodeGroups or Checks may.
+type GroupRevision struct {
+	pools, reasons, fleet, types int
+	closing, draining            bool
+	stale                        drover.Time // now, while the records may be stale: what nodes wait for changes without a count
+}
+
+// GroupRevision returns the current revision of the node groups.
+func (e *Engine) GroupRevision() GroupRevision {
+	r := GroupRevision{pools: e.pools.revision, reasons: e.pools.reasons, fleet: e.fleet.Revision(), types: e.typesRevision, closing: e.s.Closing, draining: e.s.Draining}
+	if !e.recordsCurrent() {
+		r.stale = e.s.Now
+	}
+	return r
 }
 
 // FindNode returns the latest departed instance of a node group for which is holds; 0 if there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -151,4 +152,34 @@ func (p *player) groups() {
 			p.print("  %s", text)
 		}
 	}
+}
+
+// shownGroups is what callers that compare revisions know of node groups and health checks.
+type shownGroups struct {
+	e        *engine.Engine
+	revision engine.GroupRevision
+	groups   []drover.NodeGroup
+	checks   []engine.Check
+}
+
+// checkRevision checks that node groups and health checks change only with their revision, but for times.
+func (p *player) checkRevision() {
+	was, now := p.shown, shownGroups{p.e, p.e.GroupRevision(), p.e.NodeGroups(), p.e.Checks()}
+	timeless := func(r *drover.Reason) *drover.Reason {
+		if r == nil {
+			return nil
+		}
+		return &drover.Reason{Code: r.Code, Text: r.Text}
+	}
+	for i := range now.groups {
+		g := &now.groups[i]
+		g.Reason = timeless(g.Reason)
+		for n := range g.Nodes {
+			g.Nodes[n].Leaving = timeless(g.Nodes[n].Leaving)
+		}
+	}
+	if was.e == now.e && was.revision == now.revision && !reflect.DeepEqual(was, now) {
+		p.t.Errorf("the node groups or health checks changed without their revision: were %+v %+v, are %+v %+v", was.groups, was.checks, now.groups, now.checks)
+	}
+	p.shown = now
 }

@@ -50,6 +50,7 @@ type pools struct {
 	members  map[string][]*fleet.Member // by pool, configured or not, by ID
 	names    []string                   // of pools with instances
 	revision int                        // counts changes of pools' instances and sizes
+	reasons  int                        // counts changes of what keeps pools from their sizes
 	inUse    int                        // instances that run jobs, as of a fleet revision
 	inUseAt  int
 }
@@ -424,7 +425,7 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}
 	default:
-		p.Reason = Verdict{}
+		e.setPoolReason(p, Verdict{})
 	}
 }
 
@@ -433,7 +434,10 @@ func (e *Engine) setPoolReason(p *poolOf, why Verdict) {
 	if why.Cause == p.Reason.Cause {
 		why.Since = p.Reason.Since
 	}
-	p.Reason = why
+	if p.Reason != why {
+		p.Reason = why
+		e.pools.reasons++
+	}
 }
 
 // countTemplate records whether instances of the pool's template become ready.

@@ -70,6 +70,7 @@ type player struct {
 	out       strings.Builder
 	said      *reasons // nil unless reasons are collected
 	events    int
+	shown     shownGroups
 }
 
 func play(t *testing.T, script string) string {
@@ -413,6 +414,7 @@ func (p *player) apply(body engine.Body) {
 	} else {
 		d = p.e.Apply(ev) // decisions are checked when reasons are not collected
 	}
+	p.checkRevision()
 	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
 		p.t.Fatal(err)
 	}
