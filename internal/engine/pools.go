@@ -246,21 +246,18 @@ func (e *Engine) reconcilePool(p *poolOf) {
 				break
 			}
 		}
-		if !plan.Asks() && e.meetTarget(p, in, plan, closed) {
+		if plan.Asks() || e.meetTarget(p, in, plan, closed) {
 			continue
 		}
-		if !plan.Asks() {
-			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
-			e.recordPoolState(p, in, plan, closed)
-			switch {
-			case over:
-				p.settled = false
-				e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
-			case plan.Short > 0 && limited:
-				e.makeRoom(p, plan.Short)
-			}
+		p.settled, p.seen, p.next = plan.Settled && !over, e.pools.revision, plan.Next
+		if over {
+			e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
 			return
 		}
+		if e.recordPoolState(p, in, plan, closed); plan.Short > 0 && limited {
+			e.makeRoom(p, plan.Short)
+		}
+		return
 	}
 }
 
