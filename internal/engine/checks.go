@@ -125,10 +125,10 @@ func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	if at := e.checkDeadline(in); in.Passed == 0 && at > e.s.Now {
 		return at
 	}
-	if c := e.cloud(in.Cloud); c != nil {
+	if c := e.cloud(in.Cloud); c != nil && c.Checks.Since != 0 {
 		return later(e.doubtEnds(c.Checks), e.s.Now)
 	}
-	return 0
+	return e.s.Now.Add(e.life().ProbeInterval) // the instances that might pass may have left
 }
 
 // failureCounts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile,
