@@ -120,7 +120,6 @@ type round struct {
 	old     map[Place]int // how many of those are to be replaced
 	steady  int           // on-demand ones among those that count
 	ready   int           // ready ones among all
-	surge   int           // how many there may temporarily be beyond Wanted
 }
 
 type member struct {
@@ -140,7 +139,6 @@ func Reconcile(in Input) Plan {
 	r.shrink()
 	r.replace()
 	r.evacuate()
-	r.surge = r.surgeFor(r.outdated())
 	r.start()
 	r.fill()
 	balanced := r.rebalance()
@@ -172,9 +170,7 @@ func (r *round) sort() {
 			r.old[v.Place] += count(m.old != Surplus)
 			r.steady += count(v.OnDemand)
 		}
-		if v.Ready {
-			r.ready++
-		}
+		r.ready += count(v.Ready)
 	}
 }
 
@@ -205,9 +201,7 @@ func (r *round) wanted() int {
 	if r.Spec.Kind == drover.PoolSpare {
 		n = max(n, (r.InUse*r.Spec.Ratio+wholeRatio-1)/wholeRatio)
 		for _, m := range r.counted {
-			if m.Busy > 0 || m.Held {
-				n++
-			}
+			n += count(m.Busy > 0 || m.Held)
 		}
 	}
 	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // never demanded beyond it
@@ -230,19 +224,17 @@ func (r *round) spared(m *member) bool {
 // outdated returns how many are to be replaced.
 func (r *round) outdated() (n int) {
 	for _, m := range r.counted {
-		if m.old != Surplus {
-			n++
-		}
+		n += count(m.old != Surplus)
 	}
 	return n
 }
 
-// surgeFor returns how many there may be beyond Wanted while this many are replaced.
-func (r *round) surgeFor(outdated int) int {
+// surge returns how many there may temporarily be beyond Wanted while outdated ones are replaced.
+func (r *round) surge() int {
 	if r.Stuck {
 		return 0
 	}
-	return min(r.mostSurge(), outdated)
+	return min(r.mostSurge(), r.outdated())
 }
 
 // mostSurge returns MaxSurge. Replacing needs either surge or unavailability: if both are zero, it is one.
@@ -259,7 +251,7 @@ func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.Spec.MaxU
 // shrink releases instances beyond the wanted number. While replacements fail, unready ones go first, wherever they
 // are.
 func (r *round) shrink() {
-	for len(r.counted) > r.plan.Wanted+r.surgeFor(r.outdated())+r.missing() {
+	for len(r.counted) > r.plan.Wanted+r.surge()+r.missing() {
 		at := -1
 		if r.Stuck {
 			at = r.pick(func(m *member) bool { return !m.Ready && r.removable(m) })
@@ -311,15 +303,7 @@ func (r *round) before(a, b *member) bool {
 }
 
 // first orders true before false.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
+func first(a, b bool) int { return cmp.Compare(count(b), count(a)) }
 
 func count(so bool) int {
 	if so {
@@ -341,9 +325,7 @@ func (r *round) take(at int) {
 	r.in[m.Place]--
 	r.old[m.Place] -= count(m.old != Surplus)
 	r.steady -= count(m.OnDemand)
-	if m.Ready {
-		r.ready--
-	}
+	r.ready -= count(m.Ready)
 	r.plan.Wanted = r.wanted() // in a spare pool it decreases with an instance in use
 }
 
@@ -367,15 +349,14 @@ func (r *round) evacuate() {
 			return
 		}
 		r.plan.Releases = append(r.plan.Releases, Release{m.ID, Misplaced})
-		if m.Ready {
-			r.ready--
-		}
+		r.ready -= count(m.Ready)
 	}
 }
 
 // fill demands missing instances, each in the open place with the fewest.
 func (r *round) fill() {
-	for n := len(r.counted); n < r.plan.Wanted+r.surge+r.missing(); n++ {
+	most := r.plan.Wanted + r.surge() + r.missing()
+	for n := len(r.counted); n < most; n++ {
 		d, ok := r.nextDemand()
 		if !ok {
 			r.plan.Short = max(0, r.plan.Wanted-n)
