@@ -23,7 +23,7 @@ type Ledger struct {
 
 	open     bool // the accounts exist
 	over     bool // a hard budget of the fleet is exceeded
-	accounts []Account
+	accounts []*Account
 	entries  []*entry // by instance
 	shared   bool     // some budget is of a user or a label
 	stale    []*entry // entries whose instance changed
@@ -163,7 +163,7 @@ func (l *Ledger) begin() {
 	l.open, l.accounts, l.shared, l.stale, l.moving, l.ends = true, nil, false, nil, nil, timers.Timers{}
 	l.at, l.rate, l.loose, l.turned, l.filled = l.now, 0, 0, 0, lastInstance
 	if limit := l.settings.Max; limit > 0 {
-		l.accounts = append(l.accounts, Account{To: Never, Present: true, Limit: limit, settled: &l.spent})
+		l.accounts = append(l.accounts, &Account{To: Never, Present: true, Limit: limit, settled: &l.spent})
 	}
 	for i := range l.settings.Budgets {
 		b := &l.settings.Budgets[i]
@@ -183,8 +183,8 @@ func (l *Ledger) openAccounts(b *Budget) {
 		}
 		from := w.begin(l.now)
 		for range b.inSight(w) {
-			a := Account{Budget: b, Window: w, From: from, To: w.end(from)}
-			l.setRole(&a)
+			a := &Account{Budget: b, Window: w, From: from, To: w.end(from)}
+			l.setRole(a)
 			l.accounts = append(l.accounts, a)
 			from = a.To
 		}
@@ -232,7 +232,7 @@ func (l *Ledger) enter(e *entry) {
 // leave removes an entry from the accounts.
 func (l *Ledger) leave(e *entry) {
 	for i, sum := range e.sums {
-		if a := &l.accounts[i]; a.since <= e.turn {
+		if a := l.accounts[i]; a.since <= e.turn {
 			a.committed -= sum
 		}
 	}
@@ -269,8 +269,8 @@ func (l *Ledger) price(e *entry) {
 
 // lookAgain makes the next Watch add up the spending of every account.
 func (l *Ledger) lookAgain() {
-	for i := range l.accounts {
-		l.accounts[i].look = 0
+	for _, a := range l.accounts {
+		a.look = 0
 	}
 }
 
@@ -281,8 +281,8 @@ func (l *Ledger) sumUp(e *entry) (until drover.Time) {
 		return Never
 	}
 	end := e.claim.committedUntil(l.now)
-	for i := range l.accounts {
-		e.sums = append(e.sums, e.claim.committed(&l.accounts[i], l.now, end))
+	for _, a := range l.accounts {
+		e.sums = append(e.sums, e.claim.committed(a, l.now, end))
 	}
 	return e.claim.staysUntil(l.now, end, l.shared)
 }

@@ -18,8 +18,7 @@ func (l *Ledger) Refuses(freed []*Claim, all ...Commitment) *Account {
 // none.
 func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money)) (worst *Account) {
 	l.refresh()
-	for i := range l.accounts {
-		a := &l.accounts[i]
+	for i, a := range l.accounts {
 		if a.Limit == 0 || worst != nil && a.To <= worst.To {
 			continue
 		}
@@ -54,8 +53,7 @@ func (l *Ledger) Overdrawn(id int64) *Account {
 // RefusesOf is Refuses within one budget.
 func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
 	l.refresh()
-	for i := range l.accounts {
-		a := &l.accounts[i]
+	for _, a := range l.accounts {
 		if a.Budget != b || a.Limit == 0 {
 			continue
 		}
@@ -80,7 +78,7 @@ func (l *Ledger) Allot() *Allotment {
 
 // Limits reports whether any of the budgets limits a payer.
 func (t *Allotment) Limits(p Payer) bool {
-	return slices.ContainsFunc(t.l.accounts, func(a Account) bool { return a.limits(p) })
+	return slices.ContainsFunc(t.l.accounts, func(a *Account) bool { return a.limits(p) })
 }
 
 // limits reports whether the account limits a payer in particular.
@@ -91,8 +89,7 @@ func (a *Account) limits(p Payer) bool { return !a.OfFleet() && a.Limit > 0 && a
 func (t *Allotment) Allows(c Commitment, load Load) (n int, refuses *Account) {
 	n, load.Count = load.Count, 1
 	c.Loads = []Load{load}
-	for i := range t.l.accounts {
-		a := &t.l.accounts[i]
+	for i, a := range t.l.accounts {
 		if !a.limits(load.Payer) {
 			continue
 		}
@@ -106,8 +103,8 @@ func (t *Allotment) Allows(c Commitment, load Load) (n int, refuses *Account) {
 // Take takes what a load adds as part of a commitment.
 func (t *Allotment) Take(c Commitment, load Load) {
 	c.Loads = []Load{load}
-	for i := range t.l.accounts {
-		if a := &t.l.accounts[i]; a.limits(load.Payer) {
+	for i, a := range t.l.accounts {
+		if a.limits(load.Payer) {
 			t.taken[i] += t.l.Adds(a, c)
 		}
 	}

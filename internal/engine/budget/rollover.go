@@ -82,8 +82,7 @@ func (l *Ledger) rollover() {
 	l.turned++
 	l.filled, l.filledAt = 0, l.now
 	lacking := false
-	for i := range l.accounts {
-		a := &l.accounts[i]
+	for _, a := range l.accounts {
 		if a.Budget == nil {
 			continue
 		}

@@ -82,18 +82,14 @@ func (l *Ledger) Spent(a *Account) drover.Money {
 // Accounts returns all accounts. They belong to the ledger, and are valid until the settings change or a window ends.
 func (l *Ledger) Accounts() []*Account {
 	l.refresh()
-	all := make([]*Account, len(l.accounts))
-	for i := range l.accounts {
-		all[i] = &l.accounts[i]
-	}
-	return all
+	return l.accounts
 }
 
 // Present returns the accounts of the current windows with a hard limit, and that of the fleet's whole life.
 func (l *Ledger) Present() (all []*Account) {
 	l.refresh()
-	for i := range l.accounts {
-		if a := &l.accounts[i]; a.Present && a.Limit > 0 {
+	for _, a := range l.accounts {
+		if a.Present && a.Limit > 0 {
 			all = append(all, a)
 		}
 	}

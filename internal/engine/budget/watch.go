@@ -23,8 +23,7 @@ func (l *Ledger) Watch() (passed []Passing, stop []*Account, changed []Spending)
 	}
 	l.refresh()
 	l.fillSome()
-	for i := range l.accounts {
-		a := &l.accounts[i]
+	for _, a := range l.accounts {
 		if a.Budget == nil || !a.Present {
 			continue
 		}
@@ -99,7 +98,7 @@ func (l *Ledger) Overspent() bool {
 		return l.over
 	}
 	l.refresh()
-	whole := &l.accounts[0]
+	whole := l.accounts[0]
 	return l.Most(whole) > limit && l.Spent(whole) > limit
 }
 
@@ -122,8 +121,8 @@ func (l *Ledger) Usages() (list []Usage) {
 	}
 	l.refresh()
 	l.renew()
-	for i := range l.accounts {
-		if a := &l.accounts[i]; a.Budget != nil && a.Present {
+	for _, a := range l.accounts {
+		if a.Budget != nil && a.Present {
 			spent := l.Spent(a)
 			list = append(list, Usage{a.Budget.Scope(), a.Window.String(), a.Limit, a.Budget.Soft.Of(a.Window), spent, max(0, a.sum()-spent), l.Since(a), a.To})
 		}
