@@ -15,15 +15,6 @@ func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
 	if len(f.byName) != len(f.members) {
 		return fmt.Errorf("%d instances have %d different names", len(f.members), len(f.byName))
 	}
-	shown := 0
-	for _, d := range f.departed {
-		if d.Shown != nil {
-			shown++
-		}
-	}
-	if shown != f.shown {
-		return fmt.Errorf("lists show %d departed instances, not %d", shown, f.shown)
-	}
 	live := 0
 	for _, in := range f.members {
 		if err := f.checkLoad(in, need); err != nil {

@@ -37,25 +37,13 @@ func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cos
 	d := &Departed{Instance: last, At: at, Cost: cost}
 	f.departed = append(f.departed, d)
 	for len(f.departed) > departedLeast && f.departed[0].At.Add(departedFor) < at {
-		f.countShown(f.departed[0].Shown, nil)
 		f.departed = f.departed[1:]
 	}
 	return d
 }
 
-// countShown counts the departed instances that a list shows: usually none, of many.
-func (f *Fleet) countShown(was, is *Sighting) {
-	if was != nil {
-		f.shown--
-	}
-	if is != nil {
-		f.shown++
-	}
-}
-
 // Return turns a departed instance into a member, to be added.
 func (f *Fleet) Return(d *Departed) *Member {
-	f.countShown(d.Shown, nil)
 	f.departed = slices.DeleteFunc(f.departed, func(o *Departed) bool { return o == d })
 	return &Member{Instance: d.Instance.Clone()}
 }
@@ -66,7 +54,6 @@ func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 	at := slices.IndexFunc(f.departed, func(d *Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == providerID })
 	if at >= 0 {
 		d := *f.departed[at]
-		f.countShown(d.Shown, as)
 		d.Shown = as
 		f.departed[at] = &d
 	}
@@ -74,9 +61,11 @@ func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 }
 
 // Shown returns the departed instances that a list shows, so that their end is not certain, in the order they went.
-func (f *Fleet) Shown() []*Departed {
-	if f.shown == 0 {
-		return nil
+func (f *Fleet) Shown() (shown []*Departed) {
+	for _, d := range f.departed {
+		if d.Shown != nil {
+			shown = append(shown, d)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(f.departed), func(d *Departed) bool { return d.Shown == nil })
+	return shown
 }

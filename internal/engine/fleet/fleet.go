@@ -35,7 +35,6 @@ type Fleet struct {
 	inCloud  map[string]int
 	attempts map[drover.JobID]*Attempt // live
 	departed []*Departed               // in the order they went
-	shown    int                       // how many of them a list shows
 	timers   timers.Timers
 	index    Index
 	census   Census
@@ -44,11 +43,7 @@ type Fleet struct {
 
 // New makes an empty fleet with its departed instances.
 func New(departed []*Departed) *Fleet {
-	f := &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
-	for _, d := range departed {
-		f.countShown(nil, d.Shown)
-	}
-	return f
+	return &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
 }
 
 // State returns the fleet's part of the State. It shares no mutable memory with the fleet.
