@@ -64,8 +64,7 @@ func (e *Engine) passed(in *fleet.Member) {
 		e.announceReady(in)
 		e.adapt(in)
 		e.needsPlacing, e.needsPlan = true, true
-		e.fleet.Revise(in)
-		e.writeInstance(in)
+		e.writeRevised(in)
 	}
 }
 
@@ -150,7 +149,7 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 		why := e.whyUnchecked(c)
 		e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 	}
-	if at := e.doubtEnds(c.Checks); at != 0 && e.s.Now >= at {
+	if e.due(e.doubtEnds(c.Checks)) {
 		c.Checks = Partition{Over: true}
 		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
@@ -162,15 +161,13 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 // failing counts a cloud's instances that fail their check, and reports whether none passes. Leaving instances do not
 // count.
 func (e *Engine) failing(cloud string) (n int, all bool) {
-	for _, name := range e.pools.names {
-		for _, in := range e.pools.members[name] {
-			switch {
-			case in.Cloud != cloud || !e.checked(in) || !in.State.Ready() || e.leaving(in):
-			case in.Unfit != nil, in.Passed == 0 && e.s.Now >= e.checkDeadline(in):
-				n++
-			case in.Passed != 0:
-				return n, false
-			}
+	for _, in := range e.fleet.All() {
+		switch {
+		case in.Cloud != cloud || !e.checked(in) || !in.State.Ready() || e.leaving(in):
+		case in.Unfit != nil, in.Passed == 0 && e.s.Now >= e.checkDeadline(in):
+			n++
+		case in.Passed != 0:
+			return n, false
 		}
 	}
 	return n, true
@@ -178,24 +175,20 @@ func (e *Engine) failing(cloud string) (n int, all bool) {
 
 // touchUnfit checks a cloud's instances that do not pass again.
 func (e *Engine) touchUnfit(c *Cloud) {
-	for _, name := range e.pools.names {
-		for _, in := range e.pools.members[name] {
-			if in.Cloud == c.Name && e.checked(in) && !e.passesCheck(in) {
-				e.touch(in)
-			}
+	for _, in := range e.fleet.All() {
+		if in.Cloud == c.Name && !e.passesCheck(in) {
+			e.touch(in)
 		}
 	}
 }
 
 // forgetChecks drops the results from before a gap in observation.
 func (e *Engine) forgetChecks() {
-	for _, name := range e.pools.names {
-		for _, in := range e.pools.members[name] {
-			if in.Unfit != nil {
-				in.Unfit, in.Vouched = nil, false
-				e.pools.revision++
-				e.touch(in)
-			}
+	for _, in := range e.fleet.All() {
+		if in.Unfit != nil {
+			in.Unfit, in.Vouched = nil, false
+			e.pools.revision++
+			e.touch(in)
 		}
 	}
 }

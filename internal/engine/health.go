@@ -118,7 +118,7 @@ func (e *Engine) brokenUntil(in *fleet.Member) drover.Time {
 
 // checkBroken destroys a broken instance when its time has come.
 func (e *Engine) checkBroken(in *fleet.Member) {
-	if at := e.brokenUntil(in); at != 0 && at <= e.s.Now {
+	if e.due(e.brokenUntil(in)) {
 		e.stop(in, *in.Reason)
 	}
 }

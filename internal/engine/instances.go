@@ -63,14 +63,12 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s, but was about to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
 		return
 	}
-	in.State = next
-	e.fleet.Revise(in)
-	in.IdleSince = 0
+	in.State, in.IdleSince = next, 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
 		e.needsPreempting = true
 	}
-	e.writeInstance(in)
+	e.writeRevised(in)
 }
 
 // created handles a cloud's acceptance of an instance.
@@ -170,7 +168,7 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil {
 		e.clearEnd(in, c.Good)
 	}
-	if first := in.Ended == 0; first || in.Ending && in.EndTold == 0 && in.Shown {
+	if in.Ended == 0 || in.Ending && in.EndTold == 0 && in.Shown {
 		in.Shown = true // for the bill
 		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndListed(), e.s.Now)))
 		e.writeInstance(in)

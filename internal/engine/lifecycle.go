@@ -48,7 +48,7 @@ func (e *Engine) nextCheck(in *fleet.Member) (at drover.Time) {
 	}
 	at = sooner(at, e.nextTag(in))
 	// A deadline that has passed waits for an event, such as a pending answer; check now and then all the same.
-	if at != 0 && at <= e.s.Now {
+	if e.due(at) {
 		at = e.s.Now.Add(time.Second)
 	}
 	return at
@@ -128,6 +128,9 @@ func later(t, now drover.Time) drover.Time {
 	return 0
 }
 
+// due reports whether a time has come; 0 never does.
+func (e *Engine) due(at drover.Time) bool { return at != 0 && at <= e.s.Now }
+
 // createDeadline returns when an instance is given up that was requested but is not known to exist; 0 for never, as
 // before the first request.
 func (e *Engine) createDeadline(in *fleet.Member) drover.Time {
@@ -143,13 +146,13 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	}
 	c := e.cloud(in.Cloud)
 	why, unwanted := e.unwanted(in, c)
-	switch deadline := e.createDeadline(in); {
+	switch {
 	case in.ProviderID != "": // a list showed it, but an earlier controller exited before the create call returned
 		e.accepted(in)
 	case !e.recordsCurrent(): // it may have been created and destroyed long ago
 	case unwanted:
 		e.stop(in, why)
-	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
+	case !in.Held() && e.due(e.createDeadline(in)):
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastFailure(in)))
 	case e.dropBlockedCandidates(in):
 		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering that it could use has been blocked since it was planned"))
@@ -320,21 +323,14 @@ func (e *Engine) checkReady(in *fleet.Member) {
 		e.breakInstance(in, e.verdict(drover.ReasonSilent, "silent for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastFailure(in)))
 	case !in.Connected:
 		e.dial(in)
-	case e.idledOut(in):
+	case e.due(e.idleDeadline(in)): // it is connected, so nothing unknown has started there
 		e.stop(in, e.whyIdle(in))
-	case in.Expanding():
-		e.retryGrowing(in)
-		e.checkAttempts(in)
 	default:
+		if in.Expanding() {
+			e.retryGrowing(in)
+		}
 		e.checkAttempts(in)
 	}
-}
-
-// idledOut reports whether an idle instance is destroyed now. It must be connected, so that nothing unknown has started
-// there.
-func (e *Engine) idledOut(in *fleet.Member) bool {
-	at := e.idleDeadline(in)
-	return at != 0 && e.s.Now >= at
 }
 
 // idleDeadline returns when an idle instance is destroyed; 0 if it is not.

@@ -274,7 +274,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 			e.writeInstance(in)
 		}
 	case NodeAbsent:
-		if at := e.overdue(in); at != 0 && at <= e.s.Now && !in.Held() {
+		if e.due(e.overdue(in)) && !in.Held() {
 			e.countTemplate(in, false)
 			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
 		}

@@ -24,7 +24,7 @@ func (e *Engine) adapt(in *fleet.Member) {
 	in.Leaving = e.limits(in.Cloud).Leaving
 	in.UseOnce, in.Sharing = e.life().UseOnce, e.life().Sharing
 	e.applyOwner(in)
-	in.Aged = e.old(in)
+	in.Aged = e.due(e.agesAt(in))
 }
 
 // applyOwner applies the owner's settings to the instance.
@@ -72,7 +72,7 @@ func (e *Engine) runsUnseen(in *fleet.Member) {
 
 // checkUnseen checks a ready instance without login.
 func (e *Engine) checkUnseen(in *fleet.Member) {
-	if e.idledOut(in) {
+	if e.due(e.idleDeadline(in)) {
 		e.stop(in, e.whyIdle(in))
 	}
 }

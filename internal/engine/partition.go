@@ -43,7 +43,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 		}
 	}
-	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
+	if e.due(e.partitionEnds(c)) {
 		c.Partition = Partition{Over: true}
 		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})

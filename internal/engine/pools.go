@@ -185,7 +185,7 @@ func (e *Engine) reconcilePools(first bool) {
 	}
 	over := e.limited() && e.ledger.Overspent()
 	for _, p := range e.pools.list {
-		if p.seen != e.pools.revision || p.inUse != e.inUse(p) || first && (!p.settled || over || p.next != 0 && p.next <= e.s.Now) {
+		if p.seen != e.pools.revision || p.inUse != e.inUse(p) || first && (!p.settled || over || e.due(p.next)) {
 			e.reconcilePool(p)
 		}
 	}
@@ -478,7 +478,7 @@ func (e *Engine) wrongPools() string {
 		}
 	}
 	for _, p := range e.pools.list {
-		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
+		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || e.due(p.next) || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 			continue
 		}
 		if plan := pool.Reconcile(e.poolInput(p, closings{})); plan.Asks() {

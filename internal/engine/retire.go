@@ -18,15 +18,8 @@ func (e *Engine) retire(in *fleet.Member) {
 		}
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Revise(in)
-	e.writeInstance(in)
+	e.writeRevised(in)
 	e.touch(in)
-}
-
-// old reports whether an instance has reached max_age.
-func (e *Engine) old(in *fleet.Member) bool {
-	at := e.agesAt(in)
-	return at != 0 && e.s.Now >= at
 }
 
 // agesAt returns when an instance reaches max_age, counted from its creation; 0 for never.
@@ -39,7 +32,7 @@ func (e *Engine) agesAt(in *fleet.Member) drover.Time {
 
 // checkAge retires an instance that has reached max_age.
 func (e *Engine) checkAge(in *fleet.Member) {
-	if !in.Aged && in.State != drover.InstanceStopping && e.old(in) {
+	if !in.Aged && in.State != drover.InstanceStopping && e.due(e.agesAt(in)) {
 		in.Aged = true
 		e.retire(in)
 	}
@@ -60,7 +53,6 @@ func (e *Engine) whyRetired(in *fleet.Member) (why Verdict, so bool) {
 func (e *Engine) use(in *fleet.Member) {
 	if in != nil && !in.Used {
 		in.Used = true
-		e.fleet.Revise(in)
-		e.writeInstance(in)
+		e.writeRevised(in)
 	}
 }

@@ -101,12 +101,12 @@ func (e *Engine) checkStopped(in *fleet.Member) {
 		return
 	}
 	why, departs := e.departs(in)
-	switch at := e.nextSwitch(in); {
+	switch {
 	case departs:
 		e.stop(in, why)
 	case e.s.Closing && !in.Held():
 		e.stop(in, e.verdict(drover.ReasonClosing, "the fleet is shutting down"))
-	case at != 0 && at <= e.s.Now:
+	case e.due(e.nextSwitch(in)):
 		in.Call = e.effect(Effect{Switch: &Switch{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, On: in.Waking}})
 	}
 }

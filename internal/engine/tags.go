@@ -22,7 +22,7 @@ func (e *Engine) retag(in *fleet.Member) {
 
 // checkTag asks the cloud to set the tag, one call at a time.
 func (e *Engine) checkTag(in *fleet.Member) {
-	if at := e.nextTag(in); at == 0 || at > e.s.Now {
+	if !e.due(e.nextTag(in)) {
 		return
 	}
 	f := &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle, Owner: in.Owner}
