@@ -267,7 +267,7 @@ func (e *Engine) handle(body Body) {
 	case QueueAsked:
 		e.setPaused(b)
 	case ResizeAsked:
-		e.resize(b)
+		e.reply(b.Wish, e.resize(b))
 	case GroupAsked:
 		e.groupAsked(b)
 	case NodeTold:

@@ -20,8 +20,6 @@ import (
 // closings are the places that could not meet a pool's demand in this decision, and why.
 type closings map[pool.Demand]Verdict
 
-func (c closings) close(d pool.Demand, why Verdict) { c[d] = why }
-
 // closed reports whether this kind of demand cannot be met in a place. The empty place stands for all.
 func (c closings) closed(d pool.Demand) bool {
 	_, here := c[d]
@@ -169,8 +167,7 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	if why := e.beyondBudget(p, candidates[0]); why != nil {
 		return nil, why
 	}
-	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.beyondBudget(p, o) != nil })
-	return candidates, nil
+	return slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.beyondBudget(p, o) != nil }), nil
 }
 
 // unavailable reports whether an offering cannot be rented for a pool now, whatever the limits allow.

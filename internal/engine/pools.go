@@ -143,28 +143,24 @@ func (e *Engine) forgetResizes() {
 	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), stale)
 }
 
-// resize sets a pool's size at an operator's request.
-func (e *Engine) resize(b ResizeAsked) {
+// resize sets a pool's size at an operator's request, or returns why not.
+func (e *Engine) resize(b ResizeAsked) *drover.Error {
 	p := e.pool(b.Pool)
 	switch {
 	case p == nil:
-		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no pool %s", b.Pool))
-		return
+		return drover.Errorf(drover.KindNotFound, "there is no pool %s", b.Pool)
 	case p.grouped():
-		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "pool %s is a node group: only its cluster's autoscaler can change its size", b.Pool))
-		return
+		return drover.Errorf(drover.KindConflict, "pool %s is a node group: only its cluster's autoscaler can change its size", b.Pool)
 	case b.Count < 0:
-		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count))
-		return
+		return drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count)
 	case p.spec.Max > 0 && b.Count > p.spec.Max:
-		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances (its max), not %d", b.Pool, p.spec.Max, b.Count))
-		return
+		return drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances (its max), not %d", b.Pool, p.spec.Max, b.Count)
 	}
 	e.writePool(PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})
 	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s changed from %d to %d", b.Pool, p.spec.Kind, p.count, b.Count), Reason: &b.Reason})
 	p.count = b.Count
 	e.pools.revision++
-	e.reply(b.Wish, nil)
+	return nil
 }
 
 // writePool records the durable part of a pool.
@@ -241,7 +237,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		}
 		for _, d := range plan.Demands {
 			if why := e.rentFor(p, d); why != nil {
-				closed.close(d, *why)
+				closed[d] = *why
 				limited = limited || why.Cause == verdict.Limit
 				break
 			}
@@ -333,16 +329,12 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	for _, b := range in.Reservations {
 		busy += b.Count
 	}
-	retry := in.Retry
-	if in.State != drover.InstanceStopped {
-		retry = 0
-	}
 	price := in.Price
 	if in.Rests() {
 		price = in.RunPrice
 	}
 	return pool.View{
-		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent && (busy > 0 || !in.State.Ready()),
+		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: in.Retry, Lent: in.Lent && (busy > 0 || !in.State.Ready()),
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
 		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.passesCheck(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
