@@ -110,7 +110,7 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	for len(w.taken) < len(w.purchases) {
 		if g, why := e.admitNext(w); g != nil {
 			e.drop(w, g, why)
-			e.rewind(w, w.of[g][0])
+			w.rewind(w.of[g][0])
 		}
 	}
 	return w.purchases
@@ -173,9 +173,9 @@ func (e *Engine) admitNext(w *admission) (*group, Verdict) {
 		return nil, Verdict{}
 	}
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
-	o, ok := e.purchasedOffering(w.s, p)
+	o, ok := w.s.first(p)
 	t := purchaseCost{made: true, of: o}
-	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
+	ok = ok && e.market.BlockOf(o) == nil && !e.usedUp(o) && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
 	var dear *budget.Account
 	if ok && e.limited() {
 		t.sums, dear = e.affords(w, o, loads, e.heldSlotCommitments(w, loads))
@@ -205,17 +205,11 @@ func (w *admission) take(t purchaseCost, n int) {
 }
 
 // rewind undoes the purchases from number to on, which are checked again: one of them has shrunk.
-func (e *Engine) rewind(w *admission, to int) {
-	for i := len(w.taken) - 1; i >= to; i-- {
-		w.take(w.taken[i], -1)
+func (w *admission) rewind(to int) {
+	for _, t := range w.taken[to:] {
+		w.take(t, -1)
 	}
-	w.taken = w.taken[:min(to, len(w.taken))]
-}
-
-// purchasedOffering returns a purchase's offering, and whether it can still be rented.
-func (e *Engine) purchasedOffering(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
-	o, ok = s.first(p)
-	return o, ok && e.market.BlockOf(o) == nil && !e.usedUp(o)
+	w.taken = w.taken[:to]
 }
 
 // heldSlotCommitments returns what gangs will commit on the ready slots they hold, if the next purchase is the first
