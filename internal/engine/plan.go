@@ -89,7 +89,7 @@ func (e *Engine) askFor(groups []*group) {
 		p.Limits = append(p.Limits, e.userLimit(groups[0].demand.Owner))
 	}
 	groups = e.splitMix(&p, groups)
-	s := &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, groups: groups}
+	s := &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p}
 	for _, g := range groups {
 		g.solving, s.Groups = s.Effect, append(s.Groups, g.Key)
 	}
@@ -190,7 +190,9 @@ func (e *Engine) solved(b Solved) {
 		return
 	}
 	e.s.Solving = nil
-	e.findGroups(s)
+	for _, key := range s.Groups {
+		s.groups = append(s.groups, e.byKey[key])
+	}
 	for _, g := range s.groups {
 		if g != nil {
 			g.Unschedulable, g.PartlyPlanned = false, 0
@@ -238,18 +240,6 @@ func (e *Engine) solved(b Solved) {
 	for _, g := range s.groups {
 		if g != nil && g.Queued > 0 && g.netDemand() == 0 {
 			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
-		}
-	}
-}
-
-// findGroups finds the groups of a problem's demands, nil for those that no longer exist.
-func (e *Engine) findGroups(s *Solving) {
-	if s.groups == nil {
-		s.groups = make([]*group, len(s.Groups))
-	}
-	for i, g := range s.groups {
-		if g == nil || g.dropped {
-			s.groups[i] = e.byKey[s.Groups[i]]
 		}
 	}
 }

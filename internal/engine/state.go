@@ -77,7 +77,7 @@ type Solving struct {
 	Problem drover.Problem `json:"problem"`
 	Groups  []GroupKey     `json:"groups"` // of the problem's demands
 
-	groups []*group // those with these keys; nil in a rebuilt engine until needed
+	groups []*group // those with these keys once it is answered; nil for one that no longer exists
 }
 
 // Settings is the part of the configuration that the engine uses.
