@@ -24,7 +24,7 @@ type expectedEnd struct {
 }
 
 func (x expectedEnd) compare(y expectedEnd) int {
-	return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.a.ID.Job.Number, y.a.ID.Job.Number), cmp.Compare(x.a.ID.Job.Index, y.a.ID.Job.Index))
+	return cmp.Or(cmp.Compare(x.at, y.at), x.a.ID.Job.Compare(y.a.ID.Job))
 }
 
 const (

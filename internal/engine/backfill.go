@@ -66,9 +66,6 @@ func (b *backfill) end() {
 // wait queues a group that needs room for left elements, behind those already waiting.
 func (b *backfill) wait(g *group, left int) { b.waiters = append(b.waiters, waiter{g: g, left: left}) }
 
-// take holds an instance for a group.
-func (b *backfill) take(in *fleet.Member, g *group) { b.by[in] = g }
-
 // reservedFor returns the group for which the instance is held, nil if there is none. Instances with more free room are
 // assigned first.
 func (e *Engine) reservedFor(in *fleet.Member) *group {
@@ -102,7 +99,7 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 			if !e.allowsOn(o, w.g) {
 				continue
 			}
-			b.take(o, w.g)
+			b.by[o] = w.g
 			if b.left--; o == in {
 				return w.g
 			}
@@ -137,7 +134,7 @@ func (e *Engine) holdUnusable(g *group, left int) {
 		}
 		if helps(in) {
 			if e.countLeaving(helps) == 0 && !slices.ContainsFunc(b.emptying, helps) && e.affordsInstead(g, able)(in) {
-				b.take(in, g)
+				b.by[in] = g
 				b.left, b.emptying = b.left-1, append(b.emptying, in)
 			}
 			return

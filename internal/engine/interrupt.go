@@ -89,7 +89,7 @@ func (e *Engine) holdForComing(g *group) {
 			g.Standby += n
 			in.Standby = n
 			e.fleet.Changed(in)
-			e.backfill.take(in, g)
+			e.backfill.by[in] = g
 		}
 	}
 }

@@ -53,13 +53,12 @@ func (e *Engine) checkDependencies(j *Job) {
 	}
 }
 
-func (e *Engine) accept(j Job) *Job {
+func (e *Engine) accept(j Job) {
 	j = j.Clone()
 	j.Since = e.s.Now
 	e.addJob(&j)
 	e.forecast.WorkCame(j.Shape, e.userOfGaps(&j), j.Queued.Count()-e.awaitsNow(&j), e.s.Now)
 	e.writeJob(&j)
-	return &j
 }
 
 // writeJob records a job without its elements, which have their own rows: there may be very many.
