@@ -8,6 +8,7 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/market"
 	"drover/internal/engine/pool"
 	"drover/internal/engine/verdict"
 )
@@ -157,18 +158,13 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 // instance for the group; none if all of them are not enough, or enough are leaving already.
 func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
-	left, able := e.userLimit(g.demand.Owner), slices.Collect(e.rentableFor(g))
+	left, able := market.Limits{e.userLimit(g.demand.Owner)}, slices.Collect(e.rentableFor(g))
 	var freed []*budget.Claim
 	enough := func() bool {
-		return e.affordsOne(g, able, func(o drover.Offering) bool { return admits(left, o) }, freed)
+		return e.affordsOne(g, able, func(o drover.Offering) bool { return left.Passed(o) == nil }, freed)
 	}
 	end := func(in *fleet.Member) {
-		if left.Instances != nil {
-			*left.Instances++
-		}
-		if left.CPU != nil {
-			*left.CPU += in.Type.Resources.CPU
-		}
+		left.Take(-1, in.Offering())
 		freed = append(freed, e.ledger.Claim(in.ID))
 	}
 	for _, in := range e.fleet.Index().Ending {
@@ -194,13 +190,8 @@ func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
 	if !e.limitsUsers() {
 		return true
 	}
-	left := e.userLimit(g.demand.Owner)
-	return slices.ContainsFunc(able, func(o drover.Offering) bool { return admits(left, o) })
-}
-
-// admits reports whether a user may rent an instance of the offering, given what is left of the user's limits.
-func admits(left drover.Limit, o drover.Offering) bool {
-	return (left.Instances == nil || *left.Instances > 0) && (left.CPU == nil || *left.CPU >= o.Type.Resources.CPU)
+	left := market.Limits{e.userLimit(g.demand.Owner)}
+	return slices.ContainsFunc(able, func(o drover.Offering) bool { return left.Passed(o) == nil })
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
