@@ -207,7 +207,9 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	switch {
 	case in.Unlocated:
 		if c := e.cloud(in.Cloud); c != nil {
-			e.restartSilence(in, c)
+			if c.Listed < e.s.Looking { // without an address it cannot be reached
+				e.beginSilence(in)
+			}
 			e.listSoon(c)
 		}
 	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // the dialled address may be from before the stop
@@ -226,14 +228,6 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 		}
 	}
 	e.touch(in)
-}
-
-// restartSilence restarts an instance's silence if its cloud has not listed instances since the controller started:
-// without an address it cannot be reached.
-func (e *Engine) restartSilence(in *fleet.Member, c *Cloud) {
-	if c.Listed < e.s.Looking {
-		e.beginSilence(in)
-	}
 }
 
 // beginSilence starts an instance's silence now, whatever was recorded.

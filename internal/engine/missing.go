@@ -111,12 +111,11 @@ func (e *Engine) described(b Described) {
 		return
 	}
 	e.endDescribe(in)
-	talks := in.Connected && in.State != drover.InstanceStopping
 	if b.Gone {
 		e.recordEnd(in, b.Ended)
 	}
 	switch counts := b.Err == nil && b.Began >= in.Known; {
-	case in.Missing == 0 || talks:
+	case in.Missing == 0:
 	case counts && !b.Gone: // its cloud has it after all
 		in.Missing = 0
 		e.clearEnd(in, b.Began)
@@ -131,7 +130,7 @@ func (e *Engine) described(b Described) {
 // describeNext asks a cloud that has just answered about its other missing instances.
 func (e *Engine) describeNext(c *Cloud) {
 	for _, in := range e.fleet.All() {
-		if in.Cloud == c.Name && in.Missing != 0 && !(in.Connected && in.State != drover.InstanceStopping) {
+		if in.Cloud == c.Name && in.Missing != 0 {
 			e.describe(in)
 		}
 	}

@@ -182,7 +182,8 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 // pool keeps none stopped, and the instance is destroyed unless it is held.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
-	if e.goneBefore(in, err) {
+	if err.Kind == drover.KindNotFound && e.s.Now >= e.describable(in) { // lists may show it for as long as they like
+		e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Message))
 		return
 	}
 	if err.Kind == drover.KindUnsupported {
@@ -206,16 +207,6 @@ func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 	if c := e.cloud(in.Cloud); c != nil && err.Kind == drover.KindRateLimit {
 		c.NoDestroy = max(c.NoDestroy, in.Retry)
 	}
-}
-
-// goneBefore ends an instance that its cloud, asked to stop it, does not find, and reports whether it did. Lists may
-// show it for as long as they like. The cloud may not know about an instance younger than the lag.
-func (e *Engine) goneBefore(in *fleet.Member, err *drover.Error) bool {
-	if err.Kind != drover.KindNotFound || e.s.Now < e.describable(in) {
-		return false
-	}
-	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Message))
-	return true
 }
 
 // notStarted retries an unanswered start for as long as a boot may take; then something else is used. Without capacity
