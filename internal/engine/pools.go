@@ -93,7 +93,7 @@ func (p *pools) leave(in *fleet.Member) {
 	}
 }
 
-// followPools applies the settings to the pools.
+// followPools applies the settings to the pools, and takes over their known states.
 func (e *Engine) followPools(known []PoolState) {
 	e.pools.list, e.pools.revision = nil, e.pools.revision+1
 	for i := range e.s.Settings.Pools {
@@ -101,9 +101,9 @@ func (e *Engine) followPools(known []PoolState) {
 		p := &poolOf{PoolState: PoolState{Name: spec.Name}, spec: spec, count: spec.Count}
 		if at := slices.IndexFunc(known, func(s PoolState) bool { return s.Name == spec.Name }); at >= 0 {
 			p.PoolState = known[at]
-			p.Exhausted = slices.Clone(p.Exhausted)
 		}
-		if row := e.poolRow(spec.Name); row != nil {
+		if at := slices.IndexFunc(e.s.Pools, func(r PoolRow) bool { return r.Name == spec.Name }); at >= 0 {
+			row := e.s.Pools[at]
 			p.count, p.failed, p.last = row.Count, slices.Clone(row.Failed), row.LastFailure
 		}
 		e.pools.list = append(e.pools.list, p)
@@ -118,15 +118,6 @@ func (e *Engine) poolStates() (all []PoolState) {
 		all = append(all, s)
 	}
 	return all
-}
-
-// poolRow returns what an operator set for a pool; nil if nothing.
-func (e *Engine) poolRow(name string) *PoolRow {
-	at := slices.IndexFunc(e.s.Pools, func(r PoolRow) bool { return r.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &e.s.Pools[at]
 }
 
 // forgetResizes drops sizes that operators set before the configured size changed.
