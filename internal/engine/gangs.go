@@ -92,7 +92,7 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
 		return plan.Purchases
 	}
-	w := &admission{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
+	w := &admission{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, sums: make([]drover.Money, len(e.ledger.Accounts())), room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
 	for i := range w.purchases {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
@@ -232,11 +232,8 @@ func (e *Engine) affords(w *admission, o drover.Offering, loads []wanted, with [
 	o = e.withVolume(o, e.volume(o, loads))
 	all, accounts := append(with, e.rental([]drover.Offering{o}, loads...)), e.ledger.Accounts()
 	sums := make([]drover.Money, len(accounts))
-	if w.sums == nil {
-		w.sums = make([]drover.Money, len(sums))
-	}
-	for i := range sums {
-		sums[i] = e.ledger.AddsAll(accounts[i], all)
+	for i, a := range accounts {
+		sums[i] = e.ledger.AddsAll(a, all)
 	}
 	if a := e.ledger.Worst(func(i int, _ *budget.Account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
 		return nil, a

@@ -161,19 +161,17 @@ func (e *Engine) finishElement(j *Job, row ElementRow) {
 	row.Job, row.Ended = j.Number, e.s.Now
 	e.write(Write{Element: &row})
 	j.Forget(row.Element.Index)
+	level := Info
 	switch row.State {
 	case drover.JobSucceeded:
 		j.Succeeded++
 	case drover.JobFailed:
 		j.Failed++
+		level = Warn
 	default:
 		j.Cancelled++
 	}
 	id := drover.JobID{Number: j.Number, Index: row.Element.Index}
-	level := Info
-	if row.State == drover.JobFailed {
-		level = Warn
-	}
 	e.note(Note{Level: level, Text: fmt.Sprintf("job %s %s", e.jobName(j, id.Index), row.State), Job: &id, Reason: &row.Reason})
 }
 
@@ -211,8 +209,7 @@ func (e *Engine) endIfDone(j *Job) {
 
 // release tells the jobs that wait for j how it ended.
 func (e *Engine) release(j *Job, state drover.JobState) {
-	followers := e.queue.Followers(j.Number)
-	for _, n := range followers {
+	for _, n := range e.queue.Followers(j.Number) {
 		o := e.job(n)
 		switch {
 		case o == nil:

@@ -215,7 +215,7 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) Verd
 	}
 	key, rank := e.queue.KeyOf(j), 0
 	if id.Index >= 0 || !j.Array.Set {
-		key = e.queue.KeyOf(j).With(j.MemoryOf(id.Index))
+		key = key.With(j.MemoryOf(id.Index))
 	}
 	g := e.byKey[key]
 	if id.Index < 0 && j.Array.Set && (g == nil || j.WaitingIn(g.Key) == 0) {
