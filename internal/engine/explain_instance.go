@@ -113,7 +113,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	}
 	if e.partitioned(in) != 0 {
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
-		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
+		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
 	}
 	if in.Held() || in.Broken {
 		why.Until = 0
@@ -171,7 +171,7 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	switch {
 	case e.partitioned(in) != 0:
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
-		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
+		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
 	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
 	}

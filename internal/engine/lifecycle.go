@@ -102,7 +102,7 @@ func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 	case !in.Held() && e.partitioned(in) == 0:
 		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
 	case !in.Held():
-		at = sooner(at, e.partitionEnds(e.cloud(in.Cloud)))
+		at = sooner(at, e.doubtEnds(e.cloud(in.Cloud).Partition))
 	}
 	return at
 }
@@ -113,7 +113,7 @@ func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	case in.Held(), in.NoLogin && in.Ready != 0 && !in.Off:
 		return 0
 	case e.partitioned(in) != 0:
-		return e.partitionEnds(e.cloud(in.Cloud))
+		return e.doubtEnds(e.cloud(in.Cloud).Partition)
 	case in.Unwanted != 0:
 		at = in.Unwanted.Add(e.life().IdleTimeout)
 	}

@@ -43,7 +43,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 		}
 	}
-	if e.due(e.partitionEnds(c)) {
+	if e.due(e.doubtEnds(c.Partition)) {
 		c.Partition = Partition{Over: true}
 		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
@@ -88,11 +88,7 @@ func (e *Engine) partitioned(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// partitionEnds returns when the controller stops assuming a partition; 0 if only an answer ends it.
-func (e *Engine) partitionEnds(c *Cloud) drover.Time {
-	return e.doubtEnds(c.Partition)
-}
-
+// doubtEnds returns when the controller stops assuming a partition; 0 if only an answer ends it.
 func (e *Engine) doubtEnds(p Partition) drover.Time {
 	if p.Since == 0 || e.life().PartitionTimeout == 0 {
 		return 0
@@ -151,7 +147,7 @@ func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 		in := e.fleet.All()[at]
 		text += fmt.Sprintf("; connecting to %s fails: %s", in.Name, in.Reason.Text)
 	}
-	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
+	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.doubtEnds(c.Partition), e.s.Now)}
 }
 
 // explainPartitions explains what keeps silent instances.

@@ -170,7 +170,7 @@ func (e *Engine) reconcilePools(first bool) {
 	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 		return
 	}
-	over := e.limited() && e.ledger.Overspent()
+	over := e.ledger.Overspent()
 	for _, p := range e.pools.list {
 		if p.seen != e.pools.revision || p.inUse != e.inUse(p) || first && (!p.settled || over || e.due(p.next)) {
 			e.reconcilePool(p)
@@ -266,7 +266,7 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 // shrinkOverspent lowers the pool's size by one if more is committed than the budget allows, and reports whether it
 // did. The pool's min is not undercut. Each instance that goes releases its commitment.
 func (e *Engine) shrinkOverspent(p *poolOf, in *pool.Input) bool {
-	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.limited() || !e.ledger.Overspent() {
+	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.ledger.Overspent() {
 		return false
 	}
 	if e.watchBudgets(); !e.ledger.Overspent() { // since some were released
@@ -382,7 +382,7 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	case pool.Unbalance:
 		return e.verdict(drover.ReasonPool, "its zone has more of pool %s's instances than another zone has", p.Name)
 	}
-	if e.limited() && e.ledger.Overspent() {
+	if e.ledger.Overspent() {
 		return e.verdict(drover.ReasonBudget, "it belongs to pool %s, and the budget is used up", p.Name)
 	}
 	return e.verdict(drover.ReasonPool, "pool %s needs only %s", p.Name, countOf(wanted, "instance"))
