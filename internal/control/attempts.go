@@ -1,12 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"maps"
+	"net"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"drover"
@@ -63,6 +66,14 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 	if err != nil {
 		return false, err
 	}
+	env := c.environment(spec, f, l.name)
+	if spec.Gang > 0 {
+		var gang []drover.Addresses
+		if err := c.Query(ctx, func(e *engine.Engine) { gang = e.GangAddresses(f.Attempt.Job) }); err != nil {
+			return false, err
+		}
+		env["DROVER_GANG_ADDRESSES"] = hosts(gang)
+	}
 	limit := startTime(files.list)
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -70,7 +81,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 		ID:      f.Attempt,
 		Command: spec.Command,
 		Image:   spec.Image,
-		Env:     c.environment(spec, f, l.name),
+		Env:     env,
 		Files:   files.list,
 		Outputs: spec.Outputs,
 		Timeout: f.Timeout,
@@ -132,6 +143,19 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 		env["DROVER_GANG_SIZE"] = strconv.Itoa(spec.Gang)
 	}
 	return env
+}
+
+// hosts lists the hosts at these addresses, separated by commas. Instances reach each other at their private addresses
+// if they have any.
+func hosts(all []drover.Addresses) string {
+	list := make([]string, len(all))
+	for i, a := range all {
+		list[i] = cmp.Or(a.Private, a.Public)
+		if host, _, err := net.SplitHostPort(list[i]); err == nil {
+			list[i] = host
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 // jobSpec is a job as it was submitted.

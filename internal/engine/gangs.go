@@ -26,6 +26,23 @@ func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	return live
 }
 
+// GangAddresses returns the addresses of the instances on which an element's gang runs, by index in the gang. Those of
+// an element without a live attempt are empty.
+func (e *Engine) GangAddresses(id drover.JobID) (all []drover.Addresses) {
+	j := e.job(id.Number)
+	if j == nil {
+		return nil
+	}
+	for first, last := j.GangOf(id.Index); first <= last; first++ {
+		var at drover.Addresses
+		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: first}); a != nil {
+			at = e.fleet.Member(a.Instance).Addresses
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
 // markIncomplete postpones the waiting elements of gangs with live attempts, before the engine starts from a State.
 func (s State) markIncomplete() {
 	there := make(map[int64]bool, len(s.Instances))

@@ -19,7 +19,6 @@ type group struct {
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
 	solving      int64 // the last Solve effect whose problem had a demand of the group
-	dropped      bool  // it was empty and has been removed
 	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
 
 	runTime groupRunTime
@@ -179,7 +178,6 @@ func (e *Engine) sortGroups() {
 		empty := len(g.Jobs) == 0 && g.reserved == 0 && g.Coming == 0
 		if empty {
 			delete(e.byKey, g.Key)
-			g.dropped = true
 		}
 		return empty
 	})
