@@ -118,6 +118,7 @@ func (a *api) done(ctx context.Context, call func(*session) error) error {
 func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
 	var answer struct {
 		Version struct {
+			ID     string `json:"id"`
 			Newest string `json:"version"`
 		} `json:"version"`
 	}
@@ -127,6 +128,9 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 	}
 	if _, err := compute.ProviderClient.Request(ctx, http.MethodGet, root, &gophercloud.RequestOpts{JSONResponse: &answer}); err != nil {
 		return 0, err
+	}
+	if answer.Version.ID == "" {
+		return 0, drover.Errorf(drover.KindTransient, "the response contains no version")
 	}
 	_, newest, err := utils.ParseMicroversion(answer.Version.Newest)
 	if err != nil {
@@ -162,13 +166,40 @@ func (a *api) listServers(ctx context.Context, name string) (found []servers.Ser
 	if name != "" {
 		query = servers.ListOpts{Name: "^" + name + "$"}
 	}
-	found, err = collect(ctx, servers.List(s.compute, query), servers.ExtractServers)
+	pager := servers.List(s.compute, query).WithPageCreator(func(r pagination.PageResult) pagination.Page {
+		return serverPage{servers.ServerPage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}}}
+	})
+	found, err = collect(ctx, pager, func(p pagination.Page) ([]servers.Server, error) {
+		return servers.ExtractServers(p.(serverPage).ServerPage)
+	})
 	return found, s.version, err
 }
 
-func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error) {
-	return with(ctx, a, func(s *session) (*servers.Server, error) { return servers.Get(ctx, s.compute, id).Extract() })
+// serverPage is a page of a list of servers. The client's own page takes any answer without servers, such as {}, for
+// the end of the list.
+type serverPage struct{ servers.ServerPage }
+
+// IsEmpty fails if the page has no list. It never ends the list: only a page without a link to the next one does.
+func (p serverPage) IsEmpty() (bool, error) {
+	body, _ := p.Body.(map[string]any)
+	if _, has := body["servers"].([]any); !has {
+		return false, drover.Errorf(drover.KindTransient, "the response contains no list of servers")
+	}
+	return false, nil
 }
+
+func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error) {
+	return with(ctx, a, func(s *session) (*servers.Server, error) {
+		found, err := servers.Get(ctx, s.compute, id).Extract()
+		if err == nil && found.ID == "" {
+			err = errNoServer
+		}
+		return found, ofNova(err)
+	})
+}
+
+// errNoServer is the error for an answer that should contain a server. After a create call, the server may exist.
+var errNoServer = drover.Errorf(drover.KindTransient, "the response contains no server")
 
 // createServer creates a server with the options that build returns for Nova's version, and returns its id.
 func (a *api) createServer(ctx context.Context, build func(version int) (servers.CreateOptsBuilder, error)) (id string, err error) {
@@ -178,6 +209,9 @@ func (a *api) createServer(ctx context.Context, build func(version int) (servers
 			return "", err
 		}
 		made, err := servers.Create(ctx, s.compute, request, nil).Extract()
+		if err == nil && made.ID == "" {
+			err = errNoServer
+		}
 		return kit.Value(made).ID, err
 	})
 }

@@ -13,7 +13,7 @@ import (
 // Destroy deletes a server with its ports and its volume.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Gone("destroy instance "+id, c.api.done(ctx, func(s *session) error {
-		return servers.Delete(ctx, s.compute, id).ExtractErr()
+		return ofNova(servers.Delete(ctx, s.compute, id).ExtractErr())
 	}))
 }
 

@@ -3,6 +3,7 @@ package openstack
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -70,13 +71,17 @@ func classifyOther(doing string, err error) error {
 	return nil
 }
 
-// saidByNova reports whether a 404 is Nova's own.
-func saidByNova(err error) bool {
+// ofNova makes a 404 for a server transient unless it is Nova's own: a proxy may return one for other reasons, and the
+// server is not gone.
+func ofNova(err error) error {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var body struct {
 		Fault *struct{} `json:"itemNotFound"`
 	}
-	return errors.As(err, &answer) && json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil
+	if !errors.As(err, &answer) || answer.Actual != http.StatusNotFound || json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil {
+		return err
+	}
+	return drover.Errorf(drover.KindTransient, "the 404 response did not come from Nova")
 }
 
 // words returns the message of an answer: services put it into an object under various keys, and a proxy may answer

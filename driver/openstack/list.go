@@ -40,13 +40,11 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 // unreached reports whether a server's part of the cloud does not answer.
 func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Name == "" }
 
-// Describe reads one server. A 404 counts only if it is Nova's own: a proxy may return one for other reasons.
+// Describe reads one server.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	var in driver.Instance
 	s, err := c.api.getServer(ctx, id)
 	switch {
-	case errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err):
-		err = drover.Errorf(drover.KindTransient, "the 404 response did not come from Nova")
 	case err != nil:
 	case unreached(*s):
 		err = drover.Errorf(drover.KindTransient, "its Nova cell does not respond")

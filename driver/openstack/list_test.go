@@ -100,6 +100,27 @@ func TestList(t *testing.T) {
 		}
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
+	t.Run("an answer without a list is an error, and an empty page does not end the list", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := drivertest.Create(t, c, request("one"))
+		for _, a := range []*answer{ok(map[string]any{}), ok(map[string]any{"servers": nil}), ok("<html>"), ok(nil), {status: http.StatusNoContent}} {
+			f.broken["GET servers/detail"] = func() *answer { return a }
+			drivertest.ListFails(t, c, drover.KindTransient)
+			drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient}) // it might exist
+		}
+		first := true
+		f.broken["GET servers/detail"] = func() *answer {
+			if !first {
+				return nil
+			}
+			first = false
+			return ok(map[string]any{"servers": []any{}, "servers_links": next("http://fake/compute/v2.1/servers/detail")})
+		}
+		if got := drivertest.Listed(t, c); len(got) != 1 || got[in.ID].ID == "" {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("an endless list is an error", func(t *testing.T) {
 		f := newFake()
 		f.broken["GET servers/detail"] = func() *answer {
@@ -169,7 +190,37 @@ func TestDescribe(t *testing.T) {
 		for _, body := range []map[string]any{nil, {"message": "no Route matched with those values"}, {"error": map[string]any{"code": 404, "message": "Not Found"}}} {
 			f.broken["GET servers"] = func() *answer { return &answer{status: http.StatusNotFound, body: body} }
 			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
+			for _, call := range []string{"PUT servers/metadata", "POST servers/action", "DELETE servers"} {
+				f.broken[call] = f.broken["GET servers"]
+			}
+			for _, err := range []error{c.SetTags(t.Context(), in.ID, nil), c.Stop(t.Context(), in.ID), c.Destroy(t.Context(), in.ID)} {
+				if drover.KindOf(err) != drover.KindTransient {
+					t.Error(err)
+				}
+			}
 		}
+	})
+	t.Run("a failed instance stays in the list, and is not created again, if a proxy returns 404 for it", func(t *testing.T) {
+		f := newFake()
+		f.room["nova"] = 0
+		c := imitate(t, f, "")
+		drivertest.Create(t, c, request("one"))
+		f.broken["GET servers"] = func() *answer { return &answer{status: http.StatusNotFound} }
+		drivertest.ListFails(t, c, drover.KindTransient)
+		drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
+	})
+	t.Run("an answer without a server is a transient error", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := drivertest.Create(t, c, request("one"))
+		for _, body := range []map[string]any{{}, {"server": map[string]any{}}} {
+			f.broken["GET servers"] = func() *answer { return ok(body) }
+			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
+			f.broken["POST servers"] = func() *answer { return &answer{status: http.StatusAccepted, body: body} }
+			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+		}
+		f.broken["GET "] = func() *answer { return ok(map[string]any{}) }
+		drivertest.ListFails(t, imitate(t, f, ""), drover.KindTransient)
 	})
 	t.Run("a deleted server that Nova still shows does not exist", func(t *testing.T) {
 		f := newFake()
