@@ -3,6 +3,8 @@ package openstack
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -35,6 +37,24 @@ func TestErrors(t *testing.T) {
 			err := errs.Classify("x", gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusBadGateway, Body: []byte(body)})
 			if drover.KindOf(err) != drover.KindTransient || err.Error() != want {
 				t.Errorf("%s: %v", body, err)
+			}
+		}
+	})
+	t.Run("Nova's refusals of a request are not taken for a missing permission or a conflict that ends by itself", func(t *testing.T) {
+		for says, want := range map[string]drover.ErrorKind{
+			"403 Only volume-backed servers are allowed for flavors with zero disk.":                                drover.KindUnsupported,
+			"403 It is not allowed to create an interface on external network b8a5e0b3-eff3-4c25-9824-6fe43d9b6ea1": drover.KindInvalid,
+			"403 Maximum number of metadata items exceeds 2":                                                        drover.KindQuota,
+			"403 Policy doesn't allow os_compute_api:servers:create to be performed.":                               drover.KindAuthentication,
+			"409 Multiple security_group matches found for name 'ssh', use an ID to be more specific.":              drover.KindInvalid,
+			"409 Instance f7b1b1dd-0dfe-4a17-85bb-3d5b79f67eeb is locked":                                           drover.KindTransient,
+			"400 marker [11111111-1111-1111-1111-111111111111] not found":                                           drover.KindTransient,
+		} {
+			status, words, _ := strings.Cut(says, " ")
+			n, _ := strconv.Atoi(status)
+			got := drover.AsError(errs.Classify("x", answered(n, words)), "")
+			if got.Kind != want || got.Hint == "" && n == http.StatusConflict {
+				t.Errorf("%s: %+v", says, got)
 			}
 		}
 	})
