@@ -32,7 +32,8 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 }
 
 // bring makes a call that brings an instance to a state. Nova refuses the call if the instance is already in that
-// state, which is not an error, and returns not found while the instance has no host yet.
+// state, which is not an error, and returns not found while the instance has no host yet. It starts only an instance
+// that was powered off, not one that somebody shelved, paused or suspended, or that has failed.
 func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call func(*session) error) error {
 	err := c.api.done(ctx, call)
 	status := errs.StatusOf(err)
@@ -45,6 +46,8 @@ func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call 
 		return missing
 	case stateOf(*s) == wanted:
 		return nil
+	case wanted == driver.Running && stateOf(*s) == driver.Stopped && s.Status != statusOff && s.TaskState == "":
+		return drover.Errorf(drover.KindUnsupported, "it is in state %s, and Nova starts only servers in state %s", s.Status, statusOff)
 	case status == http.StatusNotFound:
 		return drover.Errorf(drover.KindTransient, "it is in state %s and does not have a host yet", s.Status)
 	}

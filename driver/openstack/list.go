@@ -61,11 +61,12 @@ const (
 	statusBuild   = "BUILD"
 	statusError   = "ERROR"
 	statusUnknown = "UNKNOWN"
+	statusOff     = "SHUTOFF"
 	taskDeleting  = "deleting"
 )
 
 // stopped are the states in which a server exists but does not run.
-var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
+var stopped = []string{statusOff, "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
 
 // instance translates a server. If the server never had a host, Nova returns the reason only with that single server.
 func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {

@@ -171,6 +171,28 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestStartingWhatNovaCannotStart(t *testing.T) {
+	for status, want := range map[string]drover.ErrorKind{
+		"SHELVED": drover.KindUnsupported, "SHELVED_OFFLOADED": drover.KindUnsupported, "PAUSED": drover.KindUnsupported, "SUSPENDED": drover.KindUnsupported,
+		"ERROR": drover.KindUnsupported, "SHUTOFF": drover.KindTransient, "ACTIVE": "",
+	} {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := drivertest.Create(t, c, request("one"))
+		shown := f.show(f.servers[in.ID], f.newest)
+		shown["status"], shown["OS-EXT-STS:power_state"] = status, 4
+		f.broken["GET servers"] = func() *answer { return ok(map[string]any{"server": shown}) }
+		f.broken["POST servers/action"] = func() *answer { return wrong(http.StatusConflict, "Instance %s is not ready", in.ID) }
+		if err := c.Start(t.Context(), in.ID); drover.KindOf(err) != want {
+			t.Errorf("%s: %v", status, err)
+		}
+		shown["OS-EXT-STS:task_state"] = "shelving"
+		if err := c.Start(t.Context(), in.ID); want != "" && drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%s, with a task: %v", status, err)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	t.Run("a server in an unreachable part of the cloud is a transient error", func(t *testing.T) {
 		for _, newest := range []int{96, 46} {
