@@ -7,9 +7,11 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 	"github.com/gophercloud/gophercloud/v2/pagination"
@@ -82,6 +85,9 @@ func (a *api) signIn(ctx context.Context) (*session, error) {
 	if err := openstack.Authenticate(ctx, provider, a.who.auth); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
+	if err := oneRegion(provider, a.who.endpoints); err != nil {
+		return nil, err
+	}
 	s := &session{}
 	if s.compute, err = openstack.NewComputeV2(provider, a.who.endpoints); err != nil {
 		return nil, fmt.Errorf("find the compute service: %w", err)
@@ -97,6 +103,36 @@ func (a *api) signIn(ctx context.Context) (*session, error) {
 	}
 	s.compute.Microversion = fmt.Sprint("2.", s.version)
 	return s, nil
+}
+
+// oneRegion checks that there is only one compute service to choose from: another choice after a restart would make all
+// instances seem to be gone.
+func oneRegion(provider *gophercloud.ProviderClient, of gophercloud.EndpointOpts) error {
+	signedIn, _ := provider.GetAuthResult().(interface {
+		ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+	})
+	if signedIn == nil || of.Region != "" {
+		return nil
+	}
+	catalog, err := signedIn.ExtractServiceCatalog()
+	if err != nil {
+		return fmt.Errorf("read the service catalog: %w", err)
+	}
+	of.ApplyDefaults("compute")
+	regions := map[string]bool{}
+	for _, service := range catalog.Entries {
+		for _, e := range service.Endpoints {
+			if slices.Contains(of.Types(), service.Type) && e.Interface == string(of.Availability) {
+				regions[cmp.Or(e.RegionID, e.Region)] = true
+			}
+		}
+	}
+	if len(regions) < 2 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(regions))
+	return drover.Errorf(drover.KindInvalid, "the compute service has several regions: %s", strings.Join(names, ", ")).
+		WithHint("write region: %s, for example", names[0])
 }
 
 // with makes a call in a session.

@@ -18,7 +18,7 @@ const maxUserData = 65535 / 4 * 3
 // Config is the driver's part of the configuration.
 type Config struct {
 	Cloud  string `yaml:"cloud" doc:"an entry in clouds.yaml; default: OS_CLOUD, or OS_AUTH_URL and the variables that go with it"`
-	Region string `yaml:"region" doc:"default: the credentials' region"`
+	Region string `yaml:"region" doc:"default: the credentials' region, or the cloud's only one"`
 
 	Zones          []string          `yaml:"zones" doc:"availability zones; default: all that are available"`
 	Networks       networks          `yaml:"networks" doc:"auto (the project's only network), none, or ids separated by commas"`

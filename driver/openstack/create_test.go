@@ -392,6 +392,17 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q", calls)
 		}
 	})
+	t.Run("of several regions, one must be configured", func(t *testing.T) {
+		f := newFake()
+		f.regions = []string{"south", "north"}
+		_, err := imitate(t, f, "").List(t.Context(), nil)
+		if told := drover.AsError(err, ""); told.Kind != drover.KindInvalid || told.Message != "list instances: the compute service has several regions: north, south" || told.Hint != "write region: north, for example" {
+			t.Errorf("%+v", told)
+		}
+		if got := drivertest.Listed(t, imitate(t, f, "region: south")); len(got) != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("reports an unknown region with the first call", func(t *testing.T) {
 		c := imitate(t, newFake(), "region: south")
 		if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindInvalid {

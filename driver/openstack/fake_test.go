@@ -20,6 +20,7 @@ import (
 // the real services pass the same suite. It uses the clock, so it also works in a synctest bubble, without a network.
 type fake struct {
 	newest    int // microversion of Nova
+	regions   []string
 	zones     []string
 	flavors   []fakeFlavor
 	images    []map[string]any
@@ -76,7 +77,7 @@ type answer struct {
 
 func newFake() *fake {
 	return &fake{
-		newest: 96, zones: []string{"nova"}, networks: 1, instances: 10, cores: 20, pageSize: 1000,
+		newest: 96, regions: []string{"north"}, zones: []string{"nova"}, networks: 1, instances: 10, cores: 20, pageSize: 1000,
 		newestVolume: 70, largest: 500, gigabytes: 1000, volumes: map[string]*fakeVolume{},
 		flavors: []fakeFlavor{
 			{"1", "m1.small", 1, 2048, 20, nil},
@@ -172,7 +173,11 @@ func (f *fake) signIn(r *http.Request, root string) *answer {
 	token := fmt.Sprint("token-", f.last)
 	f.tokens[token] = time.Now().Add(f.tokenTime)
 	service := func(kind, url string) map[string]any {
-		return map[string]any{"type": kind, "endpoints": []any{map[string]any{"interface": "public", "region": "north", "region_id": "north", "url": url}}}
+		var all []any
+		for _, region := range f.regions {
+			all = append(all, map[string]any{"interface": "public", "region": region, "region_id": region, "url": url})
+		}
+		return map[string]any{"type": kind, "endpoints": all}
 	}
 	project := strings.Repeat("0123456789abcdef", 2)
 	catalog := []any{service("compute", root+"/compute/v2.1"), service("image", root+"/image"), service("volumev3", root+"/volume/v3/"+project)}
