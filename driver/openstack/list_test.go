@@ -364,4 +364,20 @@ func TestOfferings(t *testing.T) {
 			t.Error("another configuration's cache was used", err)
 		}
 	})
+	t.Run("an answer without flavors is an error, and an earlier copy stays in use", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			c := imitate(t, f, "")
+			got, err := c.Offerings(t.Context())
+			drivertest.Must(t, err)
+			time.Sleep(2 * flavorsAge)
+			f.broken["GET flavors/detail"] = func() *answer { return ok(map[string]any{}) }
+			if later, err := c.Offerings(t.Context()); err != nil || len(later) != len(got) {
+				t.Errorf("%d offerings, then %d: %v", len(got), len(later), err)
+			}
+			if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, "").Hint == "" {
+				t.Errorf("%v", err)
+			}
+		})
+	})
 }
