@@ -524,27 +524,21 @@ func TestOtherCommands(t *testing.T) {
 		(&fakeController{aside: []string{"attempt 0 of job 7: no number"}}).serve(t)
 		droverCommand(t, "doctor").want(t, 1, "fault  controller     1 record could not be read, and the affected jobs are held: attempt 0 of job 7: no number", "")
 	})
-	t.Run("doctor finds a cloud that refuses to list instances", func(t *testing.T) {
+	t.Run("doctor finds a cloud that cannot be used", func(t *testing.T) {
 		(&fakeController{}).serve(t)
-		folder := t.TempDir()
-		program := `#!/bin/sh
-case $1 in
-list) echo '{"error": {"kind": "authentication", "message": "no permission to list"}}' ;;
-*) echo '{"result": {}}' ;;
-esac
-`
-		config := `version: 1
-clouds:
-  lab:
-    driver: external
-    command: [./cloud.sh]
-    types: [{name: small, vcpus: 2, memory: 4Gi, disk: 20Gi, price: 0.05}]
-`
-		file := filepath.Join(folder, "drover.yaml")
-		if err := errors.Join(os.WriteFile(filepath.Join(folder, "cloud.sh"), []byte(program), 0o700), os.WriteFile(file, []byte(config), 0o600)); err != nil {
-			t.Fatal(err)
+		for _, cloud := range []struct{ keys, list, want string }{
+			{"    types: [{name: small, vcpus: 2, memory: 4Gi, disk: 20Gi, price: 0.05}]", `"error": {"kind": "authentication", "message": "no permission"}`, "the instances of cloud lab cannot be listed: list: no permission"},
+			{"", `"result": {"instances": []}`, "the configured clouds offer no instance type that the configuration allows"},
+		} {
+			folder := t.TempDir()
+			program := "#!/bin/sh\ncase $1 in\nlist) echo '{" + cloud.list + "}' ;;\n*) echo '{\"result\": {\"calls\": [\"offerings\"], \"offerings\": []}}' ;;\nesac\n"
+			config := "version: 1\nclouds:\n  lab:\n    driver: external\n    command: [./cloud.sh]\n" + cloud.keys + "\n"
+			file := filepath.Join(folder, "drover.yaml")
+			if err := errors.Join(os.WriteFile(filepath.Join(folder, "cloud.sh"), []byte(program), 0o700), os.WriteFile(file, []byte(config), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			droverCommand(t, "doctor", "-c", file).want(t, 1, "fault  clouds         "+cloud.want, "")
 		}
-		droverCommand(t, "doctor", "-c", file).want(t, 1, "fault  clouds         the instances of cloud lab cannot be listed: list: no permission to list", "")
 	})
 	t.Run("doctor reports the same faults as config check", func(t *testing.T) {
 		(&fakeController{}).serve(t)

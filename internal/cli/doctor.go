@@ -157,7 +157,10 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 		if err != nil {
 			return err
 		}
-		count = len(offerings)
+		if count = len(offerings); count == 0 {
+			return drover.Errorf(drover.KindUnsupported, "the configured clouds offer no instance type that the configuration allows").
+				WithHint("drover offers --all shows every type, and why it is excluded")
+		}
 		return canList(ctx, clouds)
 	})
 	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(count, "offering")), err

@@ -143,7 +143,7 @@ func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 	case in.Waking:
 		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, later(in.Retry, e.s.Now)
 	case in.Switched == 0:
-		why.Text, why.Until = "waiting for its cloud to stop it", later(in.Retry, e.s.Now)
+		why.Text, why.Until = "waiting for its cloud to stop it"+refusal(in), later(in.Retry, e.s.Now)
 	case in.Retry > e.s.Now:
 		why.Text, why.Until = "stopped; starting it failed and will be retried", in.Retry
 	}
@@ -151,7 +151,7 @@ func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 }
 
 func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
-	next := Verdict{Cause: in.Reason.Cause, Text: "waiting for its cloud to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
+	next := Verdict{Cause: in.Reason.Cause, Text: "waiting for its cloud to destroy it" + refusal(in), Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.GoingUnlisted():
 		next.Text = "its cloud has accepted the destroy request and no longer lists it; lists may lag, so Drover waits before it counts the instance as gone"
@@ -161,6 +161,14 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 		next.Text, next.Until = "its cloud has accepted the destroy request; the next list will show whether it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}
+}
+
+// refusal returns why the last call to stop or destroy an instance failed, as a suffix for a message.
+func refusal(in *fleet.Member) string {
+	if in.Fails == 0 || in.Refused == nil {
+		return ""
+	}
+	return ", which failed: " + in.Refused.Text
 }
 
 func (e *Engine) whySilent(in *fleet.Member) Verdict {

@@ -203,6 +203,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 // retryEnding sets when a failed destroy or stop call is repeated. A rate limit holds for all of the cloud's.
 func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 	in.Fails++
+	in.Refused = new(e.verdict(Cause(err.Kind), "%s", err.Message))
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
 	if c := e.cloud(in.Cloud); c != nil && err.Kind == drover.KindRateLimit {
 		c.NoDestroy = max(c.NoDestroy, in.Retry)

@@ -89,6 +89,7 @@ type Observed struct {
 	Shown           bool               `json:"shown,omitempty"`      // it is known to have kept running: a list showed it so, or nothing had destroyed it before
 	Reshown         bool               `json:"reshown,omitempty"`    // a list shows it again, after one that showed its end
 	Accepted        bool               `json:"accepted,omitempty"`   // the cloud has accepted the destroy call
+	Refused         *verdict.Verdict   `json:"refused,omitempty"`    // why the last destroy or stop call failed; it counts while Fails does
 	LastEnd         drover.Time        `json:"last_end,omitempty"`   // last answer to a destroy call: it may have ended then
 	PrevEnd         drover.Time        `json:"prev_end,omitempty"`   // the one before the current list began, if different
 	NextAsk         drover.Time        `json:"next_ask,omitempty"`   // when the call was made whose answer came next after that
