@@ -337,7 +337,7 @@ func TestDashboard(t *testing.T) {
 func pagesOf(p *daemonPlace, job string) map[string]string {
 	return map[string]string{
 		"overview": "/", "jobs": "/jobs", "array": "/jobs/1", "job": "/jobs/" + job, "log": "/jobs/" + job + "/logs", "failed": "/jobs/4",
-		"instances": "/instances", "pools": "/pools", "pool": "/pools/web", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
+		"instances": "/instances?state=any", "pools": "/pools", "pool": "/pools/web", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
 	}
 }
 
