@@ -236,7 +236,7 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 	case priority < 0 || priority > drover.MaxPriority:
 		return job, drover.Errorf(drover.KindInvalid, "priority %d is not between 0 and %d", priority, drover.MaxPriority)
 	case job.State.Final():
-		return job, drover.Errorf(drover.KindConflict, "job %v is already %s", id, job.State)
+		return job, drover.Errorf(drover.KindConflict, "job %v has already ended (%s)", id, job.State)
 	}
 	text := asked(ctx, fmt.Sprintf("its priority was set to %d", priority), "")
 	wish := engine.PriorityAsked{Job: id.Number, Again: life, Priority: priority, Reason: drover.Reason{Code: drover.ReasonPreempted, Text: text}}

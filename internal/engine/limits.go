@@ -130,7 +130,7 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 		return nil
 	}
 	need := (n + clouds[0].each - 1) / clouds[0].each
-	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can run only %d of them; the gang needs at least %d instances: raise the limit, or make the gang smaller",
+	why := e.verdict(drover.ReasonLimit, "the gang has %d jobs, and the %s that max_instances allows can run only %d of them; the gang needs at least %d instances: raise the limit, or make the gang smaller",
 		n, countOf(may, "instance"), holds, need)
 	return &why
 }
