@@ -41,10 +41,10 @@ type use struct {
 	last          drover.Time
 }
 
-// useNow returns the use of a cloud's instances, or of all, for a decision: usually from the index.
+// useNow returns the use of a cloud's instances, or of all, for a decision: usually from the census.
 func (e *Engine) useNow(cloud string) use {
 	if n := e.fleet.Len(); n > 0 && (cloud == "" || e.fleet.In(cloud) == n) {
-		takes := e.fleet.Index().Takers
+		takes := e.fleet.Census().Takers()
 		return use{takes, n - takes, e.fleet.All()[n-1].Asked}
 	}
 	return e.useOfAll(cloud)

@@ -146,6 +146,14 @@ func (c *Census) own(key kindKey, n int) {
 	}
 }
 
+// Takers returns how many instances take work, now or later.
+func (c *Census) Takers() (count int) {
+	for _, k := range c.Kinds {
+		count += k.Takers
+	}
+	return count
+}
+
 // MayServe reports whether an existing instance may ever run the demand's jobs.
 func (c *Census) MayServe(d *Demand) bool {
 	return slices.ContainsFunc(c.Kinds, func(k *Kind) bool { return k.Takers > 0 && k.One().Accepts(d) })

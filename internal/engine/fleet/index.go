@@ -18,7 +18,6 @@ type Index struct {
 	Ending    []*Member
 	Reclaimed []*Member // being interrupted, or holding room for attempts on such instances
 	Unsettled []*Member // of which a list can say more than that they exist: not listed or located yet, stopped, or ending
-	Takers    int       // how many take work, now or later
 
 	News  []*Member // those of Ready that have changed since the caller emptied it
 	stale []*Member // changed since the last refresh
@@ -29,7 +28,7 @@ type indexEntry struct {
 	stale                                                      bool
 	anew                                                       bool // its resources, or who may use them, have changed
 	ready, coming, reserved, creating, idle, ending, reclaimed bool
-	unsettled, takes                                           bool
+	unsettled                                                  bool
 	free                                                       drover.MilliCPU // sort key in Ready
 	seen                                                       int             // how often it was found changed
 }
@@ -86,10 +85,6 @@ func (r *Index) update(in *Member) {
 	enter(&r.Ending, &on.ending, in, in.State == drover.InstanceStopping)
 	enter(&r.Reclaimed, &on.reclaimed, in, there && (in.Reclaimed != nil || in.Standby > 0))
 	enter(&r.Unsettled, &on.unsettled, in, there && (!in.Listed || in.Unlocated || in.State == drover.InstanceStopping || in.State == drover.InstanceStopped))
-	if takes := there && in.Serving(); takes != on.takes {
-		on.takes = takes
-		r.Takers += map[bool]int{false: -1, true: 1}[takes]
-	}
 }
 
 // ByFree orders Ready, by the free vCPUs as of the last refresh.
