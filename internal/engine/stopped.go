@@ -248,7 +248,7 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 		return
 	}
 	ours := in.State == drover.InstanceStopped
-	old := in.Switched != 0 && c.Good < in.Switched.Add(e.lag(in))
+	old := in.Switched != 0 && !e.listedSinceSwitch(c, in)
 	in.Off = s.Stopped || s.Ending && (ours || old)
 	switch {
 	case in.State == drover.InstanceStopping:
@@ -260,6 +260,12 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 	if in.State != drover.InstanceStopping {
 		s.Stopped, s.Ending, s.Ended = false, false, 0
 	}
+}
+
+// listedSinceSwitch reports whether the last good list shows what the instance's last stop or start call did. Until the
+// controller has run for as long as lists may lag, that is unknown: the clock may have leapt over any time.
+func (e *Engine) listedSinceSwitch(c *Cloud, in *fleet.Member) bool {
+	return c.Good >= max(in.Switched, e.s.Looking).Add(e.lag(in))
 }
 
 // adoptStopped adopts a stopped instance whose tag says that Drover stopped it, and when.
@@ -287,7 +293,7 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 	case in.Switched == 0 && in.Off:
 		in.Halting = true
 		e.touch(in)
-	case !in.Off && c.Good >= in.Switched.Add(e.lag(in)):
+	case !in.Off && e.listedSinceSwitch(c, in):
 		in.Woken = e.s.Now
 		e.beginBoot(in)
 	}
