@@ -187,7 +187,17 @@ func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string
 	}
 	living := f.filter()
 	living.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
-	return idsOf(allJobs(ctx, svc, living))
+	ids, err := idsOf(allJobs(ctx, svc, living))
+	if err != nil || len(ids) > 0 || f.batch == "" {
+		return ids, err
+	}
+	whole := f.filter()
+	whole.Limit = 1
+	page, err := svc.Jobs(ctx, whole)
+	if err == nil && len(page.Items) == 0 {
+		err = noBatch(f.batch)
+	}
+	return nil, err
 }
 
 func count(is bool) int {

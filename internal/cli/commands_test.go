@@ -272,6 +272,15 @@ func TestChangeCommands(t *testing.T) {
 	})
 }
 
+func TestABatchThatDoesNotExistIsNotFound(t *testing.T) {
+	f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}}
+	f.serve(t)
+	for _, command := range []string{"cancel", "outputs", "wait", "logs"} {
+		droverCommand(t, command, "--batch", "nosuch").want(t, 2, "", "there are no jobs in batch nosuch")
+	}
+	droverCommand(t, "cancel", "--batch", "hello").want(t, 0, "", "no jobs\n")
+}
+
 func TestWaitCommand(t *testing.T) {
 	t.Run("waits until all jobs are final", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobRunning)}}
