@@ -98,7 +98,7 @@ func (c *Config) Default() {
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
 	Value: regexp.MustCompile(`^.{0,255}$`),
-	Hint:  "a key may have up to 255 characters (letters, digits and -_:.), and a value up to 255",
+	Hint:  "keys and values have up to 255 characters; keys contain only letters, digits, spaces and -_:.",
 }
 
 // FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.

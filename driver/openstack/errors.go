@@ -35,7 +35,7 @@ var errs = kit.Errors{
 		kit.Means(drover.KindQuota, drover.ScopeType, "403: Quota exceeded", "403: over a limit", "413: Quota exceeded"),
 		kit.Means(drover.KindUnsupported, "", "403: Only volume-backed servers are allowed", "413: larger than maximum allowed limit"),
 		kit.Means(drover.KindInvalid, "", "403: create an interface on external network", "ERROR: create an interface on external network").
-			WithHint("set networks to an internal network; to list them: openstack network list --internal"),
+			WithHint("set networks to an internal network; to list these networks: openstack network list --internal"),
 		kit.Means(drover.KindAuthentication, "", "403", "401"),
 		kit.Means(drover.KindRateLimit, "", "429", "413"),
 		kit.Means(drover.KindNotFound, "", "404"),
@@ -71,7 +71,7 @@ func read(err error) (a kit.Answer, ok bool) {
 // classifyOther classifies the error for a service that is not in the catalogue.
 func classifyOther(doing string, err error) error {
 	if _, ok := errors.AsType[*gophercloud.ErrEndpointNotFound](err); ok {
-		return drover.Errorf(drover.KindInvalid, "%s: %v", doing, err).WithHint("openstack catalog list shows the regions of each service")
+		return drover.Errorf(drover.KindInvalid, "%s: %v", doing, err).WithHint("to list each service's regions: openstack catalog list")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	var f changeFlags
 	cmd := named(&cobra.Command{
 		Use:   "cancel {JOB… | --batch NAME | --all}",
-		Short: "Cancel jobs: waiting ones at once, running ones after stopping them",
+		Short: "Cancel jobs; running ones are stopped first",
 		Example: `  drover cancel 17 18.3
   drover cancel --batch hello --reason 'wrong parameters'`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -181,7 +181,7 @@ func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string
 	case ways == 0:
 		return nil, drover.Errorf(drover.KindInvalid, "no jobs specified").WithHint("name a JOB, or use --batch NAME or --all")
 	case ways > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all are mutually exclusive")
+		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all cannot be used together")
 	case len(args) > 0:
 		return jobIDs(args)
 	}

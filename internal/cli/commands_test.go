@@ -250,7 +250,7 @@ func TestChangeCommands(t *testing.T) {
 	t.Run("cancel requires jobs", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "cancel").want(t, 2, "", "name a JOB, or use --batch NAME or --all")
-		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "are mutually exclusive")
+		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "cannot be used together")
 	})
 	t.Run("cancel reports a missing job and continues", func(t *testing.T) {
 		f := &fakeController{jobs: jobs()}

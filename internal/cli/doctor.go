@@ -36,7 +36,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Check what Drover needs here: a valid configuration, clouds that answer, a controller that is
 ready and accepts the token, and ssh. The exit code is 1 if something is wrong.
 
-With --dump, print everything the controller knows as JSON, without secrets, for a bug report.`,
+With --dump, print as JSON everything the controller knows, except secrets, for a bug report.`,
 		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -65,12 +65,12 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
 
-'drover run' needs no controller. Other commands find the controller through --server and --token,
-DROVER_SERVER and DROVER_TOKEN or, on the controller's own host, its configuration: -c FILE or
-DROVER_CONFIG.
+'drover run' and some other commands need no controller. The rest find it through --server and --token
+or DROVER_SERVER and DROVER_TOKEN. On the controller's own host, its configuration is enough: -c FILE
+or DROVER_CONFIG.
 
-Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,
-4 not allowed, 130 interrupted.`,
+Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command or configuration,
+3 the controller or a cloud could not be reached, 4 not allowed, 130 interrupted.`,
 		Example: "  drover run examples/hello.yaml\n  drover run -- sh -c 'echo hello from $(hostname)'",
 	}
 	root.SetVersionTemplate("{{.Version}}\n")

@@ -19,8 +19,8 @@ import (
 func (a *app) runsCommand() *cobra.Command {
 	return named(&cobra.Command{
 		Use:   "runs",
-		Short: "List this user's running and resumable runs",
-		Long: `List this user's runs that are running or can be resumed, latest first.
+		Short: "List your active and resumable runs",
+		Long: `List your active and resumable runs, newest first.
 
   running   a process controls it
   detached  no process controls it; its instances may exist, and running jobs keep running

@@ -46,8 +46,8 @@ func (a *app) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
-		Short: "Simulate a configuration with a recorded workload",
-		Long: `Simulate a configuration with a recorded workload: how long jobs would have waited, which instances
+		Short: "Simulate a configuration against a recorded workload",
+		Long: `Simulate a configuration against a recorded workload: how long jobs would have waited, which instances
 Drover would have rented, and their cost. The controller's own engine makes the decisions, in
 simulated time; nothing is rented.
 

@@ -146,7 +146,7 @@ func jobIDs(args []string) ([]drover.JobID, error) {
 	for i, arg := range args {
 		var err error
 		if ids[i], err = drover.ParseJobID(arg); err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("drover jobs lists the jobs; an element of an array is JOB.INDEX")
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("to list the jobs: drover jobs; write an array element as JOB.INDEX")
 		}
 	}
 	return ids, nil

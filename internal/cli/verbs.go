@@ -34,7 +34,7 @@ var verbs = []struct {
 		"drover release 3",
 	},
 	{
-		drover.VerbKill, "Destroy instances now, even with running jobs",
+		drover.VerbKill, "Destroy instances now, even if jobs are running",
 		"Destroy instances now. Their jobs run again elsewhere.",
 		"drover kill 3 --reason 'it hangs'",
 	},

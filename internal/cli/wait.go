@@ -25,10 +25,10 @@ func (a *app) waitCommand() *cobra.Command {
 	var f waitFlags
 	cmd := &cobra.Command{
 		Use:   "wait [JOB…]",
-		Short: "Wait until jobs are final",
-		Long: `Wait until jobs are final: the ones you name, all jobs of a batch, or all jobs now in the queue. The
-exit code is 1 if one failed or was cancelled. If the controller goes away, drover wait waits until
-it is back.`,
+		Short: "Wait until jobs have ended",
+		Long: `Wait until jobs have ended: the ones you name, all jobs of a batch, or all jobs now in the queue. The
+exit code is 1 if one failed or was cancelled. If the controller stops, 'drover wait' waits for it to
+return.`,
 		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			if err := a.nothingForPrograms("drover wait"); err != nil {

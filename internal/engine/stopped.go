@@ -270,7 +270,7 @@ func (e *Engine) listedSinceSwitch(c *Cloud, in *fleet.Member) bool {
 
 // adoptStopped adopts a stopped instance whose tag says that Drover stopped it, and when.
 func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
-	why := e.verdict(drover.ReasonPool, "pool %s keeps it stopped, according to its tag", in.Pool)
+	why := e.verdict(drover.ReasonPool, "its tag says that pool %s keeps it stopped", in.Pool)
 	in.Reason = &why
 	price := in.Price
 	if since := min(max(s.Kept, in.PricedSince()), e.s.Now); in.Ready == 0 && len(in.Rates) == 0 && since > in.Created {

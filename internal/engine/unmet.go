@@ -116,7 +116,7 @@ func (e *Engine) whyTypesUnknown() Verdict {
 			return why
 		}
 	}
-	return e.verdict(drover.ReasonCatalogue, "no known type can run it, and the types of another cloud are unknown")
+	return e.verdict(drover.ReasonCatalogue, "no known type can run it, but the types of some cloud are not known yet")
 }
 
 // whyCatalogue says that a cloud's types are not known yet, and when it is asked again.

@@ -24,7 +24,7 @@ func ParseSubject(text string) (Subject, error) {
 		return Subject{text: text, attempt: drover.AttemptID{Job: id}}, nil
 	}
 	if text == "" || strings.ContainsAny(text, " \t\n/") {
-		return Subject{}, drover.Errorf(drover.KindInvalid, "%q is neither a job, an attempt nor an instance", text).
+		return Subject{}, drover.Errorf(drover.KindInvalid, "%q is not a job, an attempt or an instance", text).
 			WithHint("write an id such as 17, 17.3 or 17.3/1, or an instance's name")
 	}
 	return Subject{text: text}, nil

@@ -206,7 +206,7 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	}
 	if epoch != own {
 		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
-			WithHint("this controller has epoch %d, can no longer write and must exit", own)
+			WithHint("this controller (epoch %d) can no longer write and must exit", own)
 	}
 	return nil
 }
