@@ -1,8 +1,11 @@
 package azure
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -190,24 +193,42 @@ func (a *api) send(ctx context.Context, call string, answer any, request func() 
 		case answer == nil:
 			return nil
 		}
-		return runtime.UnmarshalAsJSON(response, answer)
+		return decode(response, answer)
 	}, calls[call].rates...)
 }
 
-// list reads all pages of a list.
+// decode reads the JSON of a response. The SDK's own function accepts an empty one.
+func decode(response *http.Response, answer any) error {
+	text, err := runtime.Payload(response)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), answer); err != nil {
+		return fmt.Errorf("Azure's response (HTTP %d) cannot be read: %w", response.StatusCode, err)
+	}
+	return nil
+}
+
+// list reads all pages of a list. A page without a list, such as {}, is an error and not an empty one.
 func list[T any](ctx context.Context, a *api, call string) ([]T, error) {
-	return kit.Collect(func(next string) ([]T, string, error) {
+	return kit.Collect(func(next string) (some []T, after string, err error) {
 		var page struct {
-			Value    []T
+			Value    json.RawMessage
 			NextLink string
 		}
-		err := a.send(ctx, call, &page, func() (*policy.Request, error) {
+		err = a.send(ctx, call, &page, func() (*policy.Request, error) {
 			if next != "" {
 				return runtime.NewRequestForNextLink(ctx, http.MethodGet, a.arm.Endpoint(), next)
 			}
 			return a.request(ctx, call, "")
 		})
-		return page.Value, page.NextLink, err
+		if err == nil && page.Value == nil {
+			err = errors.New("Azure's response contains no list")
+		}
+		if err == nil {
+			err = json.Unmarshal(page.Value, &some)
+		}
+		return some, page.NextLink, err
 	})
 }
 

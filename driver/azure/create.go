@@ -142,8 +142,8 @@ func (c *cloud) network(r driver.CreateRequest) object {
 
 // recall finds the existing instance with the name.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	var vm virtualMachine
-	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); errs.KindOf(err) == drover.KindNotFound {
+	vm, err := c.read(ctx, r.Name)
+	if errs.KindOf(err) == drover.KindNotFound {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago but is no longer visible")
 	} else if err != nil {
 		return driver.Instance{}, err

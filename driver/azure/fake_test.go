@@ -43,6 +43,7 @@ type region struct {
 	fails   drivertest.Lack[wrong] // errors of requests that are accepted and then fail, in the same way
 	cores   map[string]int64       // quotas
 	broken  map[string]wrong       // the errors of calls, by name
+	garbled map[string]string      // the answers of calls that succeed, instead of the right ones
 	calls   map[string]int
 	refused map[string]int
 	buckets drivertest.Buckets
@@ -231,7 +232,11 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 	if w, ok := errors.AsType[wrong](err); ok {
 		return w.response(q), nil
 	}
-	return response(q, status, out), err
+	reply := response(q, status, out)
+	if text, ok := r.garbled[call]; ok {
+		reply.Body = io.NopCloser(strings.NewReader(text))
+	}
+	return reply, err
 }
 
 // response returns an answer; it has no body if out is nil.

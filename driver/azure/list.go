@@ -2,6 +2,7 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -44,8 +45,8 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 // Describe reads one virtual machine, which includes its state, and all addresses.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	var vm virtualMachine
-	if err := c.api.do(ctx, "GetVM", id, nil, &vm); err != nil {
+	vm, err := c.read(ctx, id)
+	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	addresses, err := c.addresses(ctx)
@@ -53,6 +54,14 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return c.found(vm, addresses), nil
+}
+
+// read reads one virtual machine with its state.
+func (c *cloud) read(ctx context.Context, name string) (vm virtualMachine, err error) {
+	if err = c.api.do(ctx, "GetVM", name, nil, &vm); err == nil && vm.Name == "" {
+		err = errors.New("Azure's response contains no virtual machine")
+	}
+	return vm, err
 }
 
 // found returns an instance with its addresses and with whether Azure interrupted it.

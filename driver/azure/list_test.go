@@ -57,6 +57,37 @@ func TestList(t *testing.T) {
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
 		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
+	t.Run("a response that is no list is an error, not an empty list", func(t *testing.T) {
+		for _, call := range []string{"ListVMs", "ListVMStates", "ListInterfaces", "ListAddresses"} {
+			for _, text := range []string{"", "{}", "null", `{"error": {"code": "None"}}`, "<html></html>", `{"value": [{"na`} {
+				r := newRegion()
+				c := imitate(t, r, "public_address: true")
+				drivertest.Create(t, c, request("one"))
+				r.garbled = map[string]string{call: text}
+				t.Logf("%s: %q", call, text)
+				drivertest.ListFails(t, c, drover.KindTransient)
+			}
+		}
+	})
+	t.Run("a list without entries is empty", func(t *testing.T) {
+		for _, text := range []string{`{"value": []}`, `{"value": null}`, "\ufeff" + `{"value": [], "nextLink": null}`} {
+			r := newRegion()
+			r.garbled = map[string]string{"ListVMs": text}
+			if got := drivertest.Listed(t, imitate(t, r, "")); len(got) != 0 {
+				t.Errorf("%s: %v", text, got)
+			}
+		}
+	})
+	t.Run("a response without the instance is a transient error", func(t *testing.T) {
+		for _, text := range []string{"", "{}", "null", "<html></html>"} {
+			r := newRegion()
+			c := imitate(t, r, "")
+			drivertest.Create(t, c, request("one"))
+			r.garbled = map[string]string{"GetVM": text}
+			drivertest.DescribeFails(t, c, drover.KindTransient, "one")
+			drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
+		}
+	})
 	t.Run("an ending spot instance is reclaimed, unless Drover destroyed it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRegion()

@@ -36,6 +36,17 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("are unknown if the response has no types or prices", func(t *testing.T) {
+		for _, call := range []string{"ListTypes", "ListPrices"} {
+			for _, text := range []string{"", "{}", "null", "<html></html>"} {
+				r := newRegion()
+				r.garbled = map[string]string{call: text}
+				if _, err := imitate(t, r, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {
+					t.Errorf("%s: %q: %v", call, text, err)
+				}
+			}
+		}
+	})
 	t.Run("are in the configured zones, where the region stands for no particular zone", func(t *testing.T) {
 		for zones, want := range map[string][]string{
 			"westeurope-2": {"Standard_D16s_v5 westeurope-2", "Standard_D2s_v5 westeurope-2"},

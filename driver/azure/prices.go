@@ -116,7 +116,11 @@ func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, 
 		if !runtime.HasStatusCode(reply, http.StatusOK) {
 			return runtime.NewResponseError(reply)
 		}
-		return json.NewDecoder(io.LimitReader(reply.Body, maxAnswer)).Decode(&page)
+		err = json.NewDecoder(io.LimitReader(reply.Body, maxAnswer)).Decode(&page)
+		if err == nil && page.Items == nil {
+			err = errors.New("the response contains no list of prices")
+		}
+		return err
 	})
 	return page, err
 }
