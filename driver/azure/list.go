@@ -121,10 +121,9 @@ type virtualMachine struct {
 // instanceOf translates an instance, without its addresses.
 func (c *cloud) instanceOf(vm virtualMachine) driver.Instance {
 	p := vm.Properties
-	power, _, _ := vm.status("PowerState/")
 	in := driver.Instance{
 		ID: vm.Name, Tags: vm.Tags, ProviderType: p.HardwareProfile.VMSize, Zone: c.config.Location, Market: drover.OnDemand,
-		State: state(p.ProvisioningState, power), Created: drover.TimeOf(time.Time(kit.Value(p.TimeCreated))),
+		State: vm.state(), Created: drover.TimeOf(time.Time(kit.Value(p.TimeCreated))),
 		Addresses: driver.Addresses{User: p.OSProfile.AdminUsername},
 	}
 	if len(vm.Zones) > 0 {
@@ -133,7 +132,7 @@ func (c *cloud) instanceOf(vm virtualMachine) driver.Instance {
 	if p.Priority == "Spot" {
 		in.Market = drover.Spot
 	}
-	if in.State == driver.Stopped && p.ProvisioningState == "Failed" {
+	if in.State == driver.Stopped && p.ProvisioningState == "Failed" && in.Tags[driver.TagStopped] == "" {
 		in.Failed = vm.failure(in.Market)
 	}
 	return in
@@ -151,8 +150,11 @@ func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
 }
 
 // state derives an instance's state from its provisioning state and its power state, which may be empty. If an instance
-// runs although its provisioning failed, perhaps because its image has no agent, the boot probe decides.
-func state(provisioning, power string) driver.State {
+// runs although its provisioning failed, perhaps because its image has no agent, the boot probe decides. An instance
+// without any status, because the list of states lacks it, may run, too: its last change may be what failed.
+func (vm virtualMachine) state() driver.State {
+	provisioning := vm.Properties.ProvisioningState
+	power, _, _ := vm.status("PowerState/")
 	switch {
 	case provisioning == "Deleting":
 		return driver.Stopping
@@ -160,7 +162,7 @@ func state(provisioning, power string) driver.State {
 		return driver.Running
 	case power == "stopping", power == "deallocating":
 		return driver.Stopping
-	case power == "stopped", power == "deallocated", provisioning == "Failed" && power == "":
+	case power == "stopped", power == "deallocated", provisioning == "Failed" && power == "" && len(vm.Properties.InstanceView.Statuses) > 0:
 		return driver.Stopped
 	}
 	return driver.Pending

@@ -157,9 +157,31 @@ func TestList(t *testing.T) {
 			{"Succeeded", "stopped", driver.Stopped}, {"Succeeded", "deallocated", driver.Stopped}, {"Succeeded", "deallocating", driver.Stopping},
 			{"Succeeded", "", driver.Pending}, {"Failed", "", driver.Stopped}, {"Deleting", "running", driver.Stopping}, {"Updating", "starting", driver.Pending},
 		} {
-			if got := state(tt.provisioning, tt.power); got != tt.want {
+			if got := statusOf(t, tt.provisioning, tt.power).state(); got != tt.want {
 				t.Errorf("%s, %s: %s", tt.provisioning, tt.power, got)
 			}
+		}
+	})
+	t.Run("an instance that the list of states lacks has not failed: perhaps only its last change has", func(t *testing.T) {
+		r := newRegion()
+		r.fails["Standard_D2s_v5  "] = zonal
+		c := imitate(t, r, "")
+		drivertest.Create(t, c, request("one"))
+		r.garbled = map[string]string{"ListVMStates": `{"value": []}`}
+		all, err := c.List(t.Context(), nil)
+		if err != nil || len(all) != 1 || all[0].State != driver.Pending || all[0].Failed != nil {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+	t.Run("an instance that Drover stopped was created, whatever failed since", func(t *testing.T) {
+		vm := statusOf(t, "Failed", "deallocated")
+		c := imitate(t, newRegion(), "")
+		if in := c.instanceOf(vm); in.State != driver.Stopped || in.Failed == nil {
+			t.Errorf("%+v", in)
+		}
+		vm.Tags = map[string]string{driver.TagStopped: "2026-02-03T04:05:06Z"}
+		if in := c.instanceOf(vm); in.State != driver.Stopped || in.Failed != nil {
+			t.Errorf("%+v", in)
 		}
 	})
 	t.Run("setting tags keeps the configured ones", func(t *testing.T) {
@@ -173,6 +195,16 @@ func TestList(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// statusOf returns an instance with a provisioning state and a power state, which may be empty.
+func statusOf(t *testing.T, provisioning, power string) (vm virtualMachine) {
+	t.Helper()
+	statuses := []object{{"code": "ProvisioningState/" + provisioning}, {"code": "PowerState/" + power}}
+	text, err := json.Marshal(object{"properties": object{"provisioningState": provisioning, "instanceView": object{"statuses": statuses}}})
+	drivertest.Must(t, err)
+	drivertest.Must(t, json.Unmarshal(text, &vm))
+	return vm
 }
 
 func TestDescribe(t *testing.T) {
