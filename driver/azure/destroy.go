@@ -3,6 +3,7 @@ package azure
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -14,8 +15,8 @@ import (
 // Destroy deletes an instance with its disks, interface and address, without waiting for it to shut down.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.do(ctx, "DeleteVM", id, nil, nil)
-	if err == nil {
-		c.destroyed.Add(id)
+	if status := errs.StatusOf(err); status < http.StatusBadRequest || status >= http.StatusInternalServerError {
+		c.destroyed.Add(id) // without an answer, Azure may have accepted the request, too
 	}
 	return errs.Gone("destroy instance "+id, err)
 }

@@ -43,6 +43,7 @@ type region struct {
 	fails   drivertest.Lack[wrong] // errors of requests that are accepted and then fail, in the same way
 	cores   map[string]int64       // quotas
 	broken  map[string]wrong       // the errors of calls, by name
+	cut     map[string]bool        // calls whose answers are lost, by name
 	garbled map[string]string      // the answers of calls that succeed, instead of the right ones
 	calls   map[string]int
 	refused map[string]int
@@ -233,6 +234,9 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 		return w.response(q), nil
 	}
 	reply := response(q, status, out)
+	if r.cut[call] && err == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
 	if text, ok := r.garbled[call]; ok {
 		reply.Body = io.NopCloser(strings.NewReader(text))
 	}

@@ -112,6 +112,25 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a spot instance whose destroy call was not answered is not reclaimed, unless Azure refused it", func(t *testing.T) {
+		for _, refused := range []bool{false, true} {
+			r := newRegion()
+			r.endTime = time.Minute
+			c := imitate(t, r, "")
+			drivertest.Create(t, c, request("one", spot))
+			r.cut = map[string]bool{"DeleteVM": true}
+			if refused {
+				r.broken["DeleteVM"] = wrong{403, "AuthorizationFailed", "no", ""}
+			}
+			if err := c.Destroy(t.Context(), "one"); err == nil {
+				t.Error("there is no error")
+			}
+			r.evict("one")
+			if in := drivertest.Listed(t, c)["one"]; in.State != driver.Stopping || in.Reclaimed != refused {
+				t.Errorf("refused: %v: %+v", refused, in)
+			}
+		}
+	})
 	t.Run("a spot instance that Drover stops is not reclaimed", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
 		in := driver.Instance{ID: "one", State: driver.Stopping, Market: drover.Spot}
