@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -111,7 +112,9 @@ func connect(c Config, world outside, metric func(string, error)) (a *api, err e
 	base := azcore.ClientOptions{Cloud: environments[c.Environment], Retry: policy.RetryOptions{MaxRetries: -1}, Transport: world.transport}
 	who := world.credential
 	if who == nil {
-		who, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: base, TenantID: c.Tenant})
+		watched := base
+		watched.PerCallPolicies = []policy.Policy{watch{}}
+		who, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: watched, TenantID: c.Tenant})
 		if err != nil {
 			return nil, drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err)
 		}
@@ -123,17 +126,47 @@ func connect(c Config, world outside, metric func(string, error)) (a *api, err e
 	return a, nil
 }
 
-// credential adds to an error that the credentials are missing.
+// credential tells apart the errors of signing in: there are no credentials, they were refused, or the service that
+// issues tokens did not answer.
 type credential struct{ azcore.TokenCredential }
 
 // GetToken retrieves a token.
 func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	token, err := c.TokenCredential.GetToken(ctx, o)
-	if err != nil && ctx.Err() == nil {
-		e := drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err)
-		return token, e.WithHint("give the controller a managed identity, or run az login")
+	down := new(atomic.Bool)
+	token, err := c.TokenCredential.GetToken(context.WithValue(ctx, watch{}, down), o)
+	if err == nil || ctx.Err() != nil {
+		return token, err
 	}
-	return token, err
+	_, failed := errors.AsType[*azidentity.AuthenticationFailedError](err)
+	switch {
+	case failed && down.Load():
+		return token, drover.Errorf(drover.KindTransient, "sign in to Azure: %v", err)
+	case failed:
+		return token, drover.Errorf(drover.KindAuthentication, "sign in to Azure: %v", err).WithHint(signInHint)
+	}
+	return token, drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err).WithHint(signInHint)
+}
+
+const signInHint = "give the controller a managed identity, or run az login"
+
+// metadata is where a virtual machine gets tokens. Elsewhere nothing answers there, which is no failure.
+const metadata = "169.254.169.254"
+
+// watch notes, under itself as the key of a request's context, that a service failed or did not answer. The SDK's errors
+// do not tell.
+type watch struct{}
+
+// Do makes the request.
+func (watch) Do(q *policy.Request) (*http.Response, error) {
+	reply, err := q.Next()
+	down := err != nil && q.Raw().URL.Host != metadata
+	if err == nil {
+		down = reply.StatusCode == http.StatusTooManyRequests || reply.StatusCode >= http.StatusInternalServerError
+	}
+	if noted, watched := q.Raw().Context().Value(watch{}).(*atomic.Bool); watched && down {
+		noted.Store(true)
+	}
+	return reply, err
 }
 
 // do makes a call about a named object, if any, with an optional body, and decodes the answer. It does not wait for

@@ -3,6 +3,7 @@ package azure
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -97,4 +98,48 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+}
+
+// signIn is a network on which only the service that issues tokens is called.
+type signIn struct {
+	status int // 0: there is no answer
+	body   string
+}
+
+func (s signIn) Do(q *http.Request) (*http.Response, error) {
+	if s.status == 0 {
+		return nil, errors.New("no route to host")
+	}
+	reply := response(q, s.status, nil)
+	reply.Body = io.NopCloser(strings.NewReader(s.body))
+	return reply, nil
+}
+
+func TestSignIn(t *testing.T) {
+	const refused = `{"error": "invalid_client", "error_description": "AADSTS7000215: invalid client secret"}`
+	for _, tt := range []struct {
+		name, secret string
+		signIn
+		want drover.ErrorKind
+	}{
+		{"a refused secret", "secret", signIn{400, refused}, drover.KindAuthentication},
+		{"no identity and no tools", "", signIn{400, refused}, drover.KindAuthentication},
+		{"no metadata service and no tools", "", signIn{}, drover.KindAuthentication},
+		{"no answer", "secret", signIn{}, drover.KindTransient},
+		{"an overloaded service", "secret", signIn{429, "{}"}, drover.KindTransient},
+		{"a failing service", "secret", signIn{503, "<html></html>"}, drover.KindTransient},
+		{"a failing metadata service", "", signIn{500, "{}"}, drover.KindTransient},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for key, value := range map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": tt.secret, "PATH": ""} {
+				t.Setenv(key, value)
+			}
+			c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{transport: tt.signIn})
+			drivertest.Must(t, err)
+			_, err = c.List(t.Context(), nil)
+			if e := drover.AsError(err, drover.KindInternal); e.Kind != tt.want || (e.Hint != "") != (tt.want == drover.KindAuthentication) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
 }
