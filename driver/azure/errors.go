@@ -39,9 +39,15 @@ var errs = kit.Errors{
 			"TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "ResourceCollectionRequestsThrottled", "RateLimiting"),
 		kit.Means(drover.KindAuthentication, "",
 			"AuthorizationFailed", "LinkedAuthorizationFailed", "AccessDenied", "BadRequest: novalidsubscriptionsinqueryrequest", "AuthenticationFailed", "InvalidAuthenticationToken*",
-			"ExpiredAuthenticationToken", "SubscriptionNotFound", "ReadOnlyDisabledSubscription", "VMStoppedToWarnSubscription", "MissingSubscriptionRegistration",
-			"MissingRegistrationForLocation", "SubscriptionNotRegistered", "InvalidSubscriptionRegistrationState", "ScopeLocked", "SubscriptionNotAuthorizedForImage",
-			"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed"),
+			"ExpiredAuthenticationToken"),
+		kit.Means(drover.KindAuthentication, "", "SubscriptionNotFound", "ReadOnlyDisabledSubscription", "VMStoppedToWarnSubscription").
+			WithHint("az account list --all shows the state and the tenant of each subscription"),
+		kit.Means(drover.KindAuthentication, "",
+			"MissingSubscriptionRegistration", "MissingRegistrationForLocation", "SubscriptionNotRegistered", "InvalidSubscriptionRegistrationState").
+			WithHint("run az provider register --namespace Microsoft.Compute, and once more with Microsoft.Network"),
+		kit.Means(drover.KindAuthentication, "", "ScopeLocked").WithHint("remove the lock that az lock list shows"),
+		kit.Means(drover.KindAuthentication, "", "SubscriptionNotAuthorizedForImage", "MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed").
+			WithHint("accept the image's terms with az vm image terms accept, or use another image"),
 		kit.Means(drover.KindNotFound, "",
 			"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "VMNotFound", "NotFound", "ImageNotFound", "PlatformImageNotFound", "GalleryImageNotFound",
 			"OperationNotAllowed: marked for deletion"),
@@ -49,7 +55,7 @@ var errs = kit.Errors{
 		kit.Means(drover.KindTransient, "", "OperationNotAllowed: operation is in progress", "OperationNotAllowed: ongoing operation"),
 		kit.Means(drover.KindUnsupported, "",
 			"OperationNotAllowed", "BadRequest: hypervisor generation", "BadRequest: is not supported", "InvalidParameter: is not supported",
-			"NotSupported", "RequestDisallowedByPolicy", "AzureSpot*", "RegionDoesNotAllowProvisioning",
+			"VMSizeIsNotPermitted*", "NotSupported", "RequestDisallowedBy*", "AzureSpot*", "RegionDoesNotAllowProvisioning",
 			"InvalidParameter: is not available in the current", "NoRegisteredProviderFound", "LocationNotAvailableForResourceType",
 			"AvailabilityZoneNotSupported"),
 		kit.Means(drover.KindTransient, "",

@@ -86,6 +86,27 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a region or type that a subscription may not use is unsupported, whatever the status", func(t *testing.T) {
+		for _, w := range []wrong{
+			{403, "RequestDisallowedByAzure", "this policy maintains a set of best available regions where your subscription can deploy resources", ""},
+			{403, "RequestDisallowedByPolicy", "the resource was disallowed by policy", ""},
+			{400, "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "the size is not in the allowed list of VM sizes", ""},
+		} {
+			if e := drover.AsError(errs.Classify("", answer(w)), ""); e.Kind != drover.KindUnsupported || e.Hint != "" {
+				t.Errorf("%s: %+v", w.code, e)
+			}
+		}
+	})
+	t.Run("only a missing role has the hint about roles", func(t *testing.T) {
+		for code, want := range map[string]bool{
+			"AuthorizationFailed": true, "ScopeLocked": false, "MissingSubscriptionRegistration": false, "ReadOnlyDisabledSubscription": false, "ResourcePurchaseValidationFailed": false,
+		} {
+			e := drover.AsError(errs.Classify("", answer(wrong{status: 403, code: code})), "")
+			if e.Kind != drover.KindAuthentication || e.Hint == "" || (e.Hint == errs.Hints[drover.KindAuthentication]) != want {
+				t.Errorf("%s: %+v", code, e)
+			}
+		}
+	})
 	t.Run("more disks than a size allows are unsupported", func(t *testing.T) {
 		err := answer(wrong{409, "OperationNotAllowed", "The maximum number of data disks allowed to be attached to a VM of this size is 4.", ""})
 		if got := drover.KindOf(errs.Classify("", err)); got != drover.KindUnsupported {
