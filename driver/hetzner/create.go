@@ -33,7 +33,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		c.keys.Forget()
 	}
-	server := made.Server
+	server, err := complete(made.Server, err)
 	if errs.KindOf(err) == drover.KindConflict {
 		server, err = c.byName(ctx, r)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,12 +26,14 @@ type fake struct {
 	pageSize int
 	latency  time.Duration // of a request without a network
 	throttle bool
-	spent    time.Time      // when the bucket of requests will be full again
-	calls    map[string]int // the number of requests, by kind
-	refused  map[string]int // the number of requests over the rate, by kind
-	met      []string       // the requests, as METHOD PATH
-	refuse   func() code    // returns the error for create calls
-	listed   func()         // called after each page of a list
+	spent    time.Time         // when the bucket of requests will be full again
+	calls    map[string]int    // the number of requests, by kind
+	refused  map[string]int    // the number of requests over the rate, by kind
+	met      []string          // the requests, as METHOD PATH
+	refuse   func() code       // returns the error for create calls
+	listed   func()            // called after each page of a list
+	uncount  bool              // a page does not contain the number of the last one
+	garbled  map[string]string // the answers of requests that succeed, by kind, instead of the right ones
 	oldest   int64
 }
 
@@ -116,6 +119,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(c.status)
 		answer = map[string]any{"error": map[string]any{"code": c.code, "message": cmp.Or(c.message, "the request failed")}}
 	}
+	if text, ok := f.garbled[callName(r)]; ok && err == nil {
+		io.WriteString(w, text)
+		return
+	}
 	json.NewEncoder(w).Encode(answer)
 }
 
@@ -165,7 +172,14 @@ func (f *fake) list(q url.Values) any {
 		defer f.listed()
 	}
 	shown := all[min(len(all), (page-1)*f.pageSize):min(len(all), page*f.pageSize)]
-	return map[string]any{"servers": shown, "meta": map[string]any{"pagination": map[string]any{"page": page, "last_page": last}}}
+	pages := map[string]any{"page": page, "last_page": last, "next_page": nil}
+	if page < last {
+		pages["next_page"] = page + 1
+	}
+	if f.uncount {
+		pages["last_page"] = nil
+	}
+	return map[string]any{"servers": shown, "meta": map[string]any{"pagination": pages}}
 }
 
 func selected(labels map[string]string, selector string) bool {

@@ -226,6 +226,35 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestGarbledResponses(t *testing.T) {
+	t.Run("all pages are read if the number of the last one is missing", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		for i := range 3*f.pageSize + 1 {
+			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
+		}
+		f.uncount = true
+		if got := drivertest.Listed(t, c); len(got) != len(f.servers) {
+			t.Errorf("%d of %d servers are listed", len(got), len(f.servers))
+		}
+	})
+	for _, text := range []string{"", "{}", "null", "<html></html>", `{"servers": [{"id": 1`} {
+		t.Run(fmt.Sprintf("the response %q is a transient error", text), func(t *testing.T) {
+			f := newFake()
+			c := imitate(t, f, "")
+			in, _ := drivertest.Create(t, c, request("one"))
+			f.garbled = map[string]string{"GET servers": text, "POST servers": text}
+			drivertest.ListFails(t, c, drover.KindTransient)
+			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
+			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+			f.garbled = nil
+			if again, _ := drivertest.Create(t, c, request("two")); again.ID == "0" || len(f.servers) != 2 {
+				t.Errorf("%+v of %d", again, len(f.servers))
+			}
+		})
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")

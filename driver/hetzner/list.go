@@ -3,6 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -17,16 +18,21 @@ import (
 // pageSize is the maximum number of servers in a page.
 const pageSize = 50
 
-// List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires.
+// List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires. The number of
+// the last page may be missing; then the next page's shows that there are more. A response without page numbers is no
+// list.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
 			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
 		})
-		if err != nil || answer.Meta.Pagination == nil {
-			return some, page, err
+		if err == nil && answer.Meta.Pagination == nil {
+			err = errors.New("Hetzner's response contains no list")
 		}
-		return some, answer.Meta.Pagination.LastPage, nil
+		if err != nil {
+			return nil, 0, err
+		}
+		return some, max(answer.Meta.Pagination.LastPage, answer.Meta.Pagination.NextPage), nil
 	})
 	return kit.Each(servers, instanceOf), errs.Classify("list instances", err)
 }
@@ -48,6 +54,14 @@ func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
 	}
 	if err == nil && server == nil { // this is the SDK's not_found
 		err = drover.Errorf(drover.KindNotFound, "there is no such server")
+	}
+	return complete(server, err)
+}
+
+// complete returns an error if a response contains no server.
+func complete(server *hcloud.Server, err error) (*hcloud.Server, error) {
+	if err == nil && (server == nil || server.ID == 0) {
+		err = errors.New("Hetzner's response contains no server")
 	}
 	return server, err
 }
