@@ -28,12 +28,16 @@ var errs = kit.Errors{
 		kit.Means(drover.KindAuthentication, "", "unauthorized", "forbidden", "token_readonly"),
 		kit.Means(drover.KindNotFound, "", "not_found"),
 		kit.Means(drover.KindConflict, "", "uniqueness_error"),
+		kit.Means(drover.KindUnsupported, "", "invalid_input: unsupported location", "invalid_server_type", "unsupported_error", "deprecated_api_endpoint"),
 		kit.Means(drover.KindInvalid, "", "invalid_input", "json_error", "protected", "resource_locked", "incompatible_network_type",
 			"firewall_resource_not_found", "private_net_only_server"),
-		kit.Means(drover.KindUnsupported, "", "invalid_server_type", "unsupported_error", "deprecated_api_endpoint"),
 		kit.Means(drover.KindTransient, "", "locked", "conflict", "maintenance", "server_error", "service_error", "unavailable", "bad_gateway",
 			"timeout", "unknown_error"),
 	),
+	Hints: map[drover.ErrorKind]string{
+		drover.KindAuthentication: "create a token with read and write access in Hetzner's console, under Security, API tokens",
+		drover.KindQuota:          "request a higher limit in Hetzner's console, under Limits",
+	},
 }
 
 // read extracts the API's answer from an error.

@@ -313,6 +313,13 @@ func TestSweep(t *testing.T) {
 // covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
+	t.Run("a bad token and a reached limit have a hint", func(t *testing.T) {
+		for code, kind := range map[hcloud.ErrorCode]drover.ErrorKind{"unauthorized": drover.KindAuthentication, "resource_limit_exceeded": drover.KindQuota} {
+			if e := drover.AsError(errs.Classify("", hcloud.Error{Code: code}), ""); e.Kind != kind || e.Hint == "" {
+				t.Errorf("%s: %+v", code, e)
+			}
+		}
+	})
 	for answer, kind := range map[string]drover.ErrorKind{
 		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // the driver looks for the server by its name
 		"not_found": drover.KindInvalid, // the type or location does not exist
