@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime/datetime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"drover"
@@ -292,7 +293,7 @@ type attachment struct {
 	ManagedBy  string // of a disk, like the state and the time
 	Properties *struct {
 		DiskState        string
-		TimeCreated      time.Time
+		TimeCreated      *datetime.RFC3339
 		VirtualMachine   *struct{ ID string } // of an interface
 		IPConfigurations []struct {
 			Properties struct {

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Destroy deletes an instance with its disks, interface and address, without waiting for it to shut down.
@@ -55,7 +56,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		}
 		for _, p := range found {
 			if p.loose(of.kind) && p.Tags[driver.TagFleet] == fleet {
-				created := cmp.Or(drover.TimeOf(p.Properties.TimeCreated), madeAt(p.Tags))
+				created := cmp.Or(drover.TimeOf(time.Time(kit.Value(p.Properties.TimeCreated))), madeAt(p.Tags))
 				all = append(all, driver.Leftover{Kind: of.kind, ID: p.Name, Tags: p.Tags, Created: created})
 			}
 		}

@@ -293,6 +293,19 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+func TestLeftovers(t *testing.T) {
+	t.Run("a disk's time may have no time zone, or be missing", func(t *testing.T) {
+		r := newRegion()
+		r.garbled = map[string]string{"ListDisks": `{"value": [
+			{"name": "old", "tags": {"drover-fleet": "fleet"}, "properties": {"diskState": "Unattached", "timeCreated": "2026-03-01T00:00:00.5"}},
+			{"name": "new", "tags": {"drover-fleet": "fleet"}, "properties": {"diskState": "Unattached", "timeCreated": null}}]}`}
+		all, err := imitate(t, r, "").Leftovers(t.Context(), "fleet")
+		if err != nil || len(all) != 2 || all[0].Created != drover.TimeOf(day("2026-03-01").Add(time.Second/2)) || all[1].Created != 0 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
 // covers K9
 func TestFindImages(t *testing.T) {
 	r := newRegion()
