@@ -2,6 +2,7 @@ package hetzner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -33,7 +34,10 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		c.keys.Forget()
 	}
-	server, err := complete(made.Server, err)
+	server := made.Server
+	if err == nil && server.ID == 0 {
+		err = errors.New("Hetzner's response contains no server")
+	}
 	if errs.KindOf(err) == drover.KindConflict {
 		server, err = c.byName(ctx, r)
 	}

@@ -243,7 +243,15 @@ func TestGarbledResponses(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
 			in, _ := drivertest.Create(t, c, request("one"))
-			f.garbled = map[string]string{"GET servers": text, "POST servers": text}
+			f.garbled = map[string]string{"GET servers": text, "POST servers": text, "GET images": text, "GET server_types": text, "GET ssh_keys": text}
+			_, imagesErr := c.FindImages(t.Context(), "debian-12", "amd64")
+			_, typesErr := c.Offerings(t.Context())
+			_, keysErr := c.Leftovers(t.Context(), "fleet")
+			for _, err := range []error{imagesErr, typesErr, keysErr} {
+				if drover.KindOf(err) != drover.KindTransient {
+					t.Error(err)
+				}
+			}
 			drivertest.ListFails(t, c, drover.KindTransient)
 			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})

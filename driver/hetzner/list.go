@@ -19,15 +19,15 @@ import (
 const pageSize = 50
 
 // List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires. The number of
-// the last page may be missing; then the next page's shows that there are more. A response without page numbers is no
-// list.
+// the last page may be missing; then the next page's shows that there are more. A response without page numbers may
+// be incomplete.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
 			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
 		})
 		if err == nil && answer.Meta.Pagination == nil {
-			err = errors.New("Hetzner's response contains no list")
+			err = errors.New("Hetzner's response contains no page numbers")
 		}
 		if err != nil {
 			return nil, 0, err
@@ -54,14 +54,6 @@ func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
 	}
 	if err == nil && server == nil { // this is the SDK's not_found
 		err = drover.Errorf(drover.KindNotFound, "there is no such server")
-	}
-	return complete(server, err)
-}
-
-// complete returns an error if a response contains no server.
-func complete(server *hcloud.Server, err error) (*hcloud.Server, error) {
-	if err == nil && (server == nil || server.ID == 0) {
-		err = errors.New("Hetzner's response contains no server")
 	}
 	return server, err
 }
