@@ -97,6 +97,9 @@ func read(err error) (a kit.Answer, ok bool) {
 			a.Message += fmt.Sprintf("; %s: %s", d.Code, d.Message)
 		}
 	}
+	if a.Status == http.StatusNotFound && a.Code == "" && a.Message == "" { // so it may be a proxy that has not found Azure
+		a = kit.Answer{Message: "HTTP 404, without an error of Azure's"}
+	}
 	header := answer.RawResponse.Header
 	a.Retry = cmp.Or(kit.RetryAfter(header, time.Now()), quotaAfter(header))
 	return a, true

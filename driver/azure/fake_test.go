@@ -254,6 +254,9 @@ func response(q *http.Request, status int, out any) *http.Response {
 
 func (w wrong) response(q *http.Request) *http.Response {
 	reply := response(q, w.status, map[string]any{"error": map[string]any{"code": w.code, "message": w.message}})
+	if strings.HasPrefix(w.message, "<") { // a page, not an error of Azure's
+		reply.Body = io.NopCloser(strings.NewReader(w.message))
+	}
 	if w.after != "" {
 		reply.Header.Set("Retry-After", w.after)
 	}

@@ -69,6 +69,19 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a page that is not Azure's does not mean that the instance is gone", func(t *testing.T) {
+		r := newRegion()
+		c := imitate(t, r, "")
+		drivertest.Create(t, c, request("one"))
+		for _, call := range []string{"GetVM", "DeleteVM", "CreateVM"} {
+			r.broken[call] = wrong{status: 404, message: "<html><body>404 page not found</body></html>"}
+		}
+		drivertest.DescribeFails(t, c, drover.KindTransient, "one")
+		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+		if err := c.Destroy(t.Context(), "one"); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
 	t.Run("a list without entries is empty", func(t *testing.T) {
 		for _, text := range []string{`{"value": []}`, `{"value": null}`, "\ufeff" + `{"value": [], "nextLink": null}`} {
 			r := newRegion()
