@@ -321,8 +321,10 @@ func TestSweep(t *testing.T) {
 // covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
-	t.Run("a bad token and a reached limit have a hint", func(t *testing.T) {
-		for code, kind := range map[hcloud.ErrorCode]drover.ErrorKind{"unauthorized": drover.KindAuthentication, "resource_limit_exceeded": drover.KindQuota} {
+	t.Run("what only a person can mend has a hint", func(t *testing.T) {
+		for code, kind := range map[hcloud.ErrorCode]drover.ErrorKind{
+			"unauthorized": drover.KindAuthentication, "resource_limit_exceeded": drover.KindQuota, "protected": drover.KindInvalid, "resource_locked": drover.KindInvalid,
+		} {
 			if e := drover.AsError(errs.Classify("", hcloud.Error{Code: code}), ""); e.Kind != kind || e.Hint == "" {
 				t.Errorf("%s: %+v", code, e)
 			}
