@@ -160,14 +160,18 @@ func (e *Engine) fireGone(in *fleet.Member, why Verdict) {
 	}
 }
 
-// creationFailed gives up an instance that its cloud accepted but could not create. Its offering is blocked as if the
-// create call had been refused. If it was ready, it was created.
+// creationFailed gives up an instance that its cloud accepted but could not create, or start again. Its offering is
+// blocked as if the call had been refused. If it was ready since, it was created.
 func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
-	if in.State == drover.InstanceStopping || in.Ready != 0 {
+	if in.State == drover.InstanceStopping || in.Ready != 0 && !in.Waking {
 		e.stopped(in)
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be created: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	what := "created"
+	if in.Waking {
+		what = "started"
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be %s: %s", in.Name, what, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.blockRefused(in, e.offeringOf(in), err)
 	e.endUncreated(in, err)
 	e.dropBlocked(in.Cloud)
