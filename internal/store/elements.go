@@ -47,7 +47,7 @@ func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 }
 
 const (
-	selectElements = `SELECT idx, number, state, code, ended, reason FROM elements`
+	selectElements = `SELECT idx, number, memory, state, code, ended, reason FROM elements`
 	// Without this hint SQLite reads the whole array.
 	byState = ` INDEXED BY elements_state`
 )
@@ -80,7 +80,7 @@ func readElementOf(ctx context.Context, from source, row jobRow, index int) (dro
 }
 
 func readElement(row scanner) (e elementRow, err error) {
-	return e, row.Scan(&e.index, &e.number, &e.state, &e.code, &e.ended, into(&e.reason))
+	return e, row.Scan(&e.index, &e.number, &e.memory, &e.state, &e.code, &e.ended, into(&e.reason))
 }
 
 // fill offers elements without rows below an index.

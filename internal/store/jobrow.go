@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -29,7 +30,8 @@ type jobRow struct {
 // elementRow is the progress of a job or of one element of an array.
 type elementRow struct {
 	index  int
-	number int // of its last attempt
+	number int          // of its last attempt
+	memory drover.Bytes // increased after it ran out; 0: what its job says
 	state  drover.JobState
 	code   *int
 	ended  drover.Time
@@ -41,7 +43,7 @@ type elementRow struct {
 const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
-	e.number, e.state, e.code, e.ended, e.reason
+	e.number, e.memory, e.state, e.code, e.ended, e.reason
 	FROM jobs j LEFT JOIN elements e ON e.job = j.number AND e.idx = -1
 	WHERE j.number IN (`
 
@@ -136,9 +138,10 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	var only elementRow
 	var ended sql.Null[drover.Time]
 	var number sql.Null[int]
+	var memory sql.Null[drover.Bytes]
 	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, &j.again, into(&j.waiting),
 		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), &asked,
-		&number, &state, &only.code, &ended, into(&only.reason))
+		&number, &memory, &state, &only.code, &ended, into(&only.reason))
 	if err == nil {
 		err = json.Unmarshal(asked, &spec)
 	}
@@ -156,7 +159,7 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 		j.counts[drover.JobRunning] = size - queued - succeeded - failed - cancelled
 	}
 	if state.Valid {
-		only.index, only.number, only.state, only.ended = -1, number.V, state.V, ended.V
+		only.index, only.number, only.memory, only.state, only.ended = -1, number.V, memory.V, state.V, ended.V
 		j.only = &only
 	}
 	if err == nil {
@@ -201,6 +204,7 @@ func (j jobRow) tried(row elementRow) drover.Job {
 		e.ArrayIndex = &row.index
 		e.File = drover.JobSpec{Foreach: j.foreach}.FileOf(row.index)
 	}
+	e.Resources.Memory = cmp.Or(row.memory, e.Resources.Memory)
 	e.State, e.ExitCode, e.Reason, e.Ended = row.state, row.code, reasonOf(row.reason), standard(row.ended)
 	return e
 }

@@ -98,6 +98,20 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
+	t.Run("a job or element has the memory with which it runs next", func(t *testing.T) {
+		s := openers(t)(t)
+		halfDone(t, s)
+		for number, index := range map[int64]int{1: -1, 2: 1} {
+			commit(t, s, engine.Write{Element: &engine.ElementRow{Job: number, Element: engine.Element{Index: index, Number: 1, Memory: 3 * drover.GiB}, State: drover.JobQueued}})
+		}
+		for id, want := range map[drover.JobID]drover.Bytes{{Number: 1, Index: -1}: 3 * drover.GiB, {Number: 2, Index: 1}: 3 * drover.GiB, {Number: 2, Index: 2}: drover.GiB, {Number: 2, Index: -1}: drover.GiB} {
+			job, err := s.Job(t.Context(), 4*hour, id)
+			if err != nil || job.Resources.Memory != want {
+				t.Errorf("job %v needs %v of memory, not %v (%v)", id, job.Resources.Memory, want, err)
+			}
+		}
+	})
+
 	t.Run("a job has its attempts and their cost", func(t *testing.T) {
 		jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: 2, Elements: true, Limit: 1})
 		if err != nil || len(jobs) != 1 {
