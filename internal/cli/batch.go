@@ -12,13 +12,13 @@ import (
 func (a *app) batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",
-		Short:   "Check a batch file, or print an example",
+		Short:   "Check a batch file or print an example",
 		Example: "  drover batch example > batch.yaml\n  drover batch check batch.yaml",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:     "check FILE",
-			Short:   "Check a batch file, and report each error with its location",
+			Short:   "Check a batch file and report each error with its location",
 			Long:    "Check a batch file and its inputs, and report each error with its location. To see whether the clouds can run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
 			Args:    cobra.ExactArgs(1),

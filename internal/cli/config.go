@@ -34,8 +34,8 @@ func (a *app) configCommand() *cobra.Command {
 func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
-		Short:   "Check a configuration, and report each error with its location",
-		Long:    "Check a configuration, and report each error with its location. This does not contact the clouds; drover doctor does.",
+		Short:   "Check a configuration and report each error with its location",
+		Long:    "Check a configuration and report each error with its location. This does not contact the clouds; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,7 +25,7 @@ func (a *app) instancesCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:        "instances [INSTANCE…]",
 		SuggestFor: []string{"ps", "ls", "list", "vms", "nodes"},
-		Short:      "List the instances, or show the ones you name",
+		Short:      "List the instances or show the ones you name",
 		Long: `List the instances, or show one in full. Identify an instance by its id, its name, or the id that its cloud uses.
 
 With -o wide the table also shows each instance's cloud, its id there, its pool and its addresses.`,

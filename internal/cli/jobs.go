@@ -32,7 +32,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:        "jobs [JOB…]",
 		SuggestFor: []string{"ps", "ls", "list", "queue"},
-		Short:      "List the jobs, or show the ones you name",
+		Short:      "List the jobs or show the ones you name",
 		Long: `List the jobs that are not final or that ended in the last day, newest first, with one line per array; or
 show one job in full. An element of an array is JOB.INDEX.
 

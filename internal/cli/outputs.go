@@ -27,7 +27,7 @@ func (a *app) outputsCommand() *cobra.Command {
 	var f outputsFlags
 	cmd := named(&cobra.Command{
 		Use:   "outputs [flags] [JOB] [PATTERN]",
-		Short: "List the output files of jobs, or fetch them",
+		Short: "List or fetch the output files of jobs",
 		Long: `List the output files of a job or of every job of a batch. With --to, fetch them into a folder, with
 a subfolder per job of a batch and per element of an array. A pattern, such as '**/*.csv', selects
 files. Fetched files are verified, and nothing is written outside the folder.`,

@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "Pause the queue, or resume it"}
+	cmd := &cobra.Command{Use: "queue", Short: "Pause or resume the queue"}
 	cmd.AddCommand(
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",

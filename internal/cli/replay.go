@@ -24,7 +24,7 @@ func (a *app) replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := named(&cobra.Command{
 		Use:   "replay [RECORDING…]",
-		Short: "Replay a recording, and check that each decision is the same",
+		Short: "Replay a recording and check that each decision is the same",
 		Long: `Replay a controller's decisions from its recording, and check that each is the same; if one
 differs, show it. A RECORDING is a segment, a folder of segments, or the ID of a run; by default,
 the recording of the controller that -c configures.

@@ -23,7 +23,7 @@ import (
 func (a *app) sshCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ssh INSTANCE [-- CMD ARG…]",
-		Short: "Log in to an instance, or run a command there",
+		Short: "Log in to an instance or run a command there",
 		Long: `Log in to an instance with ssh(1), or run a command there. The instance must prove its identity;
 your agent is not forwarded. On the controller's own host, with -c, the fleet's key is used;
 elsewhere, your own keys.

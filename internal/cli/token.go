@@ -32,7 +32,7 @@ func (a *app) tokenCreate() *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create a token, and print it once",
+		Short: "Create a token and print it once",
 		Long: `Create a token. It is printed on standard output, once; the controller keeps only its hash.
 
 Each role includes the ones before it: view sees the fleet and all jobs, but not other users' logs,
