@@ -282,6 +282,9 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 		if err == nil && page.SkipToken == "" && page.ResultTruncated == "true" {
 			err = errors.New("the response was cut short")
 		}
+		if err == nil && page.Data == nil {
+			err = errors.New("the response contains no data")
+		}
 		return page.Data, page.SkipToken, err
 	})
 }

@@ -111,5 +111,8 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 			err = drover.Errorf(drover.KindTransient, "the login key exists but is not listed")
 		}
 	}
+	if err == nil && key.ID == 0 {
+		err = drover.Errorf(drover.KindTransient, "the response about the login key is incomplete")
+	}
 	return key, err
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -119,20 +118,21 @@ func oneRegion(provider *gophercloud.ProviderClient, of gophercloud.EndpointOpts
 		return fmt.Errorf("read the service catalog: %w", err)
 	}
 	of.ApplyDefaults("compute")
-	regions := map[string]bool{}
+	var regions []string // in the catalog's order, whose first the library would use
 	for _, service := range catalog.Entries {
 		for _, e := range service.Endpoints {
 			if slices.Contains(of.Types(), service.Type) && e.Interface == string(of.Availability) {
-				regions[cmp.Or(e.RegionID, e.Region)] = true
+				if region := cmp.Or(e.RegionID, e.Region); !slices.Contains(regions, region) {
+					regions = append(regions, region)
+				}
 			}
 		}
 	}
 	if len(regions) < 2 {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(regions))
-	return drover.Errorf(drover.KindInvalid, "the compute service has several regions: %s", strings.Join(names, ", ")).
-		WithHint("write region: %s, for example", names[0])
+	return drover.Errorf(drover.KindInvalid, "the compute service has several regions: %s", strings.Join(regions, ", ")).
+		WithHint("choose one; region: %s is what earlier versions of Drover used", regions[0])
 }
 
 // with makes a call in a session.

@@ -108,7 +108,7 @@ func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) 
 	}
 	id, _ := s.Flavor["id"].(string)
 	known, err := c.flavors.Get(ctx)
-	if err != nil {
+	if err != nil && drover.KindOf(err) != drover.KindInvalid { // the project may no longer see any
 		return "", err
 	}
 	for name, f := range known {

@@ -284,7 +284,7 @@ func TestOpenResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := OpenResults(path, DefaultLimits()); drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("opened twice at once: %v, want a conflict", err)
+			t.Errorf("opened twice at once: %v, want a transient error", err)
 		}
 		r.lock.Close() // as a crash does
 		again := openResults(t, path, DefaultLimits())

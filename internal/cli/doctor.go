@@ -167,13 +167,13 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 }
 
 // canList checks that instances can be listed in each cloud, without which a controller learns nothing of them.
-func canList(ctx context.Context, clouds []control.Cloud) error {
+func canList(ctx context.Context, clouds []control.Cloud) (failed error) {
 	for _, c := range clouds {
 		if _, err := middleware.WithRetry(c.Driver).List(ctx, map[string]string{driver.TagFleet: askingFleet}); err != nil {
-			return fmt.Errorf("the instances of cloud %s cannot be listed: %w", c.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("the instances of cloud %s cannot be listed: %w", c.Name, err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // checkController gets the controller's status, within a time limit.

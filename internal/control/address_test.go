@@ -28,8 +28,8 @@ func TestTheConfiguredAddressIsDialled(t *testing.T) {
 	}
 }
 
-func TestAGangReachesItsInstancesAtTheirPrivateAddresses(t *testing.T) {
-	gang := []drover.Addresses{{Private: "10.0.0.7", Public: "203.0.113.7"}, {}, {Public: "203.0.113.8:2222"}, {Private: "fd00::7"}, {Private: "[fd00::8]:22"}}
+func TestAGangGetsHostsWithoutPorts(t *testing.T) {
+	gang := []string{"10.0.0.7", "", "203.0.113.8:2222", "fd00::7", "[fd00::8]:22"}
 	if got, want := hosts(gang), "10.0.0.7,,203.0.113.8,fd00::7,fd00::8"; got != want {
 		t.Errorf("hosts are %s, not %s", got, want)
 	}

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -68,7 +67,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 	}
 	env := c.environment(spec, f, l.name)
 	if spec.Gang > 0 {
-		var gang []drover.Addresses
+		var gang []string
 		if err := c.Query(ctx, func(e *engine.Engine) { gang = e.GangAddresses(f.Attempt.Job) }); err != nil {
 			return false, err
 		}
@@ -145,13 +144,11 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 	return env
 }
 
-// hosts lists the hosts at these addresses, separated by commas. Instances reach each other at their private addresses
-// if they have any.
-func hosts(all []drover.Addresses) string {
-	list := make([]string, len(all))
-	for i, a := range all {
-		list[i] = cmp.Or(a.Private, a.Public)
-		if host, _, err := net.SplitHostPort(list[i]); err == nil {
+// hosts lists the hosts of addresses, which may have ports, separated by commas.
+func hosts(addresses []string) string {
+	list := slices.Clone(addresses)
+	for i, a := range list {
+		if host, _, err := net.SplitHostPort(a); err == nil {
 			list[i] = host
 		}
 	}

@@ -56,6 +56,7 @@ func (e *Engine) passed(in *fleet.Member) {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s passes its health check: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 		}
 		c.Checks = Partition{}
+		e.pools.reasons++
 		e.touchUnfit(c)
 	}
 	if in.Passed == 0 {
@@ -146,11 +147,13 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 			return false
 		}
 		c.Checks.Since = e.s.Now
+		e.pools.reasons++
 		why := e.whyUnchecked(c)
 		e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 	}
 	if e.due(e.doubtEnds(c.Checks)) {
 		c.Checks = Partition{Over: true}
+		e.pools.reasons++
 		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchUnfit(c)

@@ -121,11 +121,21 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	return why
 }
 
+// whyLate explains what delays the first of these instances that is coming and delayed.
+func (e *Engine) whyLate(all []*fleet.Member) []Verdict {
+	for _, in := range all {
+		if !in.Coming() {
+			continue
+		}
+		if why := e.whyDelayed(in); len(why) > 0 {
+			return why
+		}
+	}
+	return nil
+}
+
 // whyDelayed explains what delays a coming instance; nothing if it is just booting.
 func (e *Engine) whyDelayed(in *fleet.Member) (why []Verdict) {
-	if in.State.Ready() {
-		return nil
-	}
 	if own := e.whyInState(in)[0]; own.Cause != drover.ReasonBooting || in.Reason != nil {
 		own.Text = in.Name + ": " + own.Text
 		why = append(why, own)

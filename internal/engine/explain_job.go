@@ -103,8 +103,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 
 // arrivals are the instances that are coming for a group.
 type arrivals struct {
-	count int
-	first *fleet.Member
+	all   []*fleet.Member
 	until drover.Time // when the first of them is given up
 }
 
@@ -120,9 +119,7 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 			if to == nil {
 				continue
 			}
-			if to.count++; to.count == 1 {
-				to.first = in
-			}
+			to.all = append(to.all, in)
 			to.until = sooner(to.until, e.arrivalDeadline(in))
 		}
 	}
@@ -132,15 +129,15 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 // whyBooting names the instances that are coming for a group, when the first is given up, and what delays one of them.
 func (e *Engine) whyBooting(coming *arrivals) []Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Until: coming.until}
-	if coming.count == 0 {
+	if len(coming.all) == 0 {
 		return []Verdict{why}
 	}
-	why.Text += ": " + coming.first.Name
-	why.Since = coming.first.Asked
-	if coming.count > 1 {
-		why.Text += fmt.Sprintf(" and %d more", coming.count-1)
+	why.Text += ": " + coming.all[0].Name
+	why.Since = coming.all[0].Asked
+	if more := len(coming.all) - 1; more > 0 {
+		why.Text += fmt.Sprintf(" and %d more", more)
 	}
-	return append([]Verdict{why}, e.whyDelayed(coming.first)...)
+	return append([]Verdict{why}, e.whyLate(coming.all)...)
 }
 
 // arrivalDeadline returns when a coming instance is given up.

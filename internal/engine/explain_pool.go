@@ -100,23 +100,13 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	for _, p := range e.Pools() {
 		if p.Name == name {
 			x = e.explainedPool(p)
-			say(&x, e.whyLate(name)...)
+			say(&x, e.whyLate(e.pools.members[name])...)
 			say(&x, present(e.whyNoNext(name))...)
 			x.Subject = subject
 			return x, true
 		}
 	}
 	return x, false
-}
-
-// whyLate explains what delays the first of a pool's coming instances that is delayed.
-func (e *Engine) whyLate(name string) []Verdict {
-	for _, in := range e.pools.members[name] {
-		if why := e.whyDelayed(in); in.Coming() && len(why) > 0 {
-			return why
-		}
-	}
-	return nil
 }
 
 // whyNoNext returns why a node group would not get another node now; nil if it would, or is not a node group.

@@ -26,19 +26,26 @@ func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	return live
 }
 
-// GangAddresses returns the addresses of the instances on which an element's gang runs, by index in the gang. Those of
-// an element without a live attempt are empty.
-func (e *Engine) GangAddresses(id drover.JobID) (all []drover.Addresses) {
+// GangAddresses returns where an element's gang runs, by index in the gang: each instance's private address if it has
+// one and all are in one cloud, else its public one. That of an element without a live attempt is empty.
+func (e *Engine) GangAddresses(id drover.JobID) (all []string) {
 	j := e.job(id.Number)
 	if j == nil {
 		return nil
 	}
+	clouds := map[string]bool{}
+	for _, a := range e.gangLive(j, id.Index) {
+		clouds[e.fleet.Member(a.Instance).Cloud] = true
+	}
 	for first, last := j.GangOf(id.Index); first <= last; first++ {
-		var at drover.Addresses
+		address := ""
 		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: first}); a != nil {
-			at = e.fleet.Member(a.Instance).Addresses
+			at := e.fleet.Member(a.Instance).Addresses
+			if address = cmp.Or(at.Private, at.Public); len(clouds) > 1 {
+				address = cmp.Or(at.Public, at.Private)
+			}
 		}
-		all = append(all, at)
+		all = append(all, address)
 	}
 	return all
 }

@@ -314,7 +314,9 @@ func (p *player) sees(s *engine.Sighting, said string) {
 		case "stopping":
 			s.Ending = true
 		default:
-			if ago, ok := strings.CutPrefix(word, "ended:"); ok {
+			if ago, ok := strings.CutPrefix(word, "kept:"); ok {
+				s.Kept = p.now.Add(-p.duration(ago))
+			} else if ago, ok := strings.CutPrefix(word, "ended:"); ok {
 				s.Ended = p.now.Add(-p.duration(ago))
 				continue
 			}

@@ -248,7 +248,7 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 		return
 	}
 	ours := in.State == drover.InstanceStopped
-	old := in.Switched != 0 && !e.listedSinceSwitch(c, in)
+	old := in.Switched != 0 && s.Kept <= in.Switched && !e.listedSinceSwitch(c, in) // a later tag proves a later stop
 	in.Off = s.Stopped || s.Ending && (ours || old)
 	switch {
 	case in.State == drover.InstanceStopping:

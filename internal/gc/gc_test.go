@@ -2,6 +2,7 @@ package gc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -125,6 +126,7 @@ func TestCleaningUpReportsKilledRuns(t *testing.T) {
 // stubborn is a cloud that refuses to destroy one of its instances.
 type stubborn struct {
 	driver.Cloud
+	fleet  string            // whose they are; empty: lab's
 	there  map[string]string // names by id
 	refuse string
 }
@@ -143,7 +145,7 @@ func (c *stubborn) Destroy(_ context.Context, id string) error {
 
 func (c *stubborn) List(context.Context, map[string]string) (list []driver.Instance, err error) {
 	for id, name := range c.there {
-		list = append(list, driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: "lab", driver.TagName: name}})
+		list = append(list, driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: cmp.Or(c.fleet, "lab"), driver.TagName: name}})
 	}
 	return list, nil
 }
@@ -200,7 +202,7 @@ func TestARunWhoseRecordsCannotBeLockedIsLeftAlone(t *testing.T) {
 	if err := errors.Join(run.Save(daemon.RunPlan{}), run.Close(), os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	cloud := &stubborn{there: map[string]string{"i-1": "lab-x"}}
+	cloud := &stubborn{fleet: run.ID, there: map[string]string{"i-1": "x"}}
 	if err := collector(run.ID, cloud, true).run(t.Context(), run.ID); err == nil || len(cloud.there) != 1 {
 		t.Errorf("error %v, %v are left", err, cloud.there)
 	}

@@ -213,12 +213,12 @@ func (w watched) Open(name string) (fs.File, error) {
 // Stat describes the file that a name leads to, or a link that leads to none within the folder, so that it matches.
 func (w watched) Stat(name string) (fs.FileInfo, error) {
 	info, err := fs.Stat(w.files, name)
+	w.saw(name, err)
 	if err != nil {
 		if link, wrong := w.Lstat(name); wrong == nil && link.Mode().Type() == fs.ModeSymlink {
 			return link, nil
 		}
 	}
-	w.saw(name, err)
 	return info, err
 }
 
