@@ -80,8 +80,8 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 // fleetSubject is the subject of the fleet's explanation.
 const fleetSubject = "fleet"
 
-// bootless are the reasons of jobs for which no instance would boot yet.
-var bootless = []string{drover.ReasonDependency, drover.ReasonHeld, drover.ReasonMaxRunning, drover.ReasonRetry}
+// notReady are the reasons of jobs that may not start yet, so that no instance boots for them.
+var notReady = []string{drover.ReasonDependency, drover.ReasonHeld, drover.ReasonMaxRunning, drover.ReasonRetry, drover.ReasonGang}
 
 // ExplainFleet explains why work waits, with the number per reason, or that nothing waits.
 func (e *Engine) ExplainFleet() drover.Explanation {
@@ -92,7 +92,7 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 	})
 	for _, w := range list {
 		why, who := w.Reason, countOf(w.Count, "job")
-		if !boots && !slices.Contains(bootless, why.Code) {
+		if !boots && !slices.Contains(notReady, why.Code) {
 			who += ", and no instance is booting"
 		}
 		why.Text = who + ": " + why.Text
