@@ -55,8 +55,7 @@ func (e *Engine) passed(in *fleet.Member) {
 		if c.Checks.Since != 0 {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s passes its health check: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 		}
-		c.Checks = Partition{}
-		e.pools.reasons++
+		e.setChecks(c, Partition{})
 		e.touchUnfit(c)
 	}
 	if in.Passed == 0 {
@@ -131,6 +130,12 @@ func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	return e.s.Now.Add(e.life().ProbeInterval) // the instances that might pass may have left
 }
 
+// setChecks records whether a partition of a cloud's health checks is assumed, which is a reason of pools.
+func (e *Engine) setChecks(c *Cloud, p Partition) {
+	c.Checks = p
+	e.pools.reasons++
+}
+
 // failureCounts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile,
 // or there are too few to assume a partition, or PartitionTimeout has passed.
 func (e *Engine) failureCounts(in *fleet.Member) bool {
@@ -146,14 +151,12 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 		if !all { // the undecided ones either pass, which clears the others, or fail too
 			return false
 		}
-		c.Checks.Since = e.s.Now
-		e.pools.reasons++
+		e.setChecks(c, Partition{Since: e.s.Now})
 		why := e.whyUnchecked(c)
 		e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 	}
 	if e.due(e.doubtEnds(c.Checks)) {
-		c.Checks = Partition{Over: true}
-		e.pools.reasons++
+		e.setChecks(c, Partition{Over: true})
 		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchUnfit(c)

@@ -33,19 +33,18 @@ func (e *Engine) GangAddresses(id drover.JobID) (all []string) {
 	if j == nil {
 		return nil
 	}
-	clouds := map[string]bool{}
-	for _, a := range e.gangLive(j, id.Index) {
-		clouds[e.fleet.Member(a.Instance).Cloud] = true
-	}
-	for first, last := j.GangOf(id.Index); first <= last; first++ {
-		address := ""
-		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: first}); a != nil {
-			at := e.fleet.Member(a.Instance).Addresses
-			if address = cmp.Or(at.Private, at.Public); len(clouds) > 1 {
-				address = cmp.Or(at.Public, at.Private)
-			}
+	live := e.gangLive(j, id.Index)
+	cloudOf := func(a *Attempt) string { return e.fleet.Member(a.Instance).Cloud }
+	apart := slices.ContainsFunc(live, func(a *Attempt) bool { return cloudOf(a) != cloudOf(live[0]) })
+	first, last := j.GangOf(id.Index)
+	all = make([]string, last-first+1)
+	for _, a := range live {
+		at := e.fleet.Member(a.Instance).Addresses
+		address := cmp.Or(at.Private, at.Public)
+		if apart {
+			address = cmp.Or(at.Public, at.Private)
 		}
-		all = append(all, address)
+		all[a.ID.Job.Index-first] = address
 	}
 	return all
 }

@@ -161,7 +161,7 @@ func (e *Engine) fireGone(in *fleet.Member, why Verdict) {
 }
 
 // creationFailed gives up an instance that its cloud accepted but could not create, or start again. Its offering is
-// blocked as if the call had been refused. If it was ready since, it was created.
+// blocked as if the call had been refused. If it has been ready since then, it was created.
 func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
 	if in.State == drover.InstanceStopping || in.Ready != 0 && !in.Waking {
 		e.stopped(in)

@@ -129,10 +129,11 @@ func (e *Engine) touchSilent(c *Cloud) {
 // pausePartitions excludes a suspension of the controller from the duration of partitions.
 func (e *Engine) pausePartitions(gap time.Duration) {
 	for _, c := range e.clouds {
-		for _, p := range []*Partition{&c.Partition, &c.Checks} {
-			if p.Since != 0 {
-				p.Since = p.Since.Add(gap)
-			}
+		if p := &c.Partition; p.Since != 0 {
+			p.Since = p.Since.Add(gap)
+		}
+		if since := c.Checks.Since; since != 0 {
+			e.setChecks(c, Partition{Since: since.Add(gap)})
 		}
 	}
 }
