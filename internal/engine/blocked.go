@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// With a schedule timeout, the time that jobs wait for offerings that are all blocked is counted (BEHAVIOUR D11). While
+// With a schedule timeout, the time that jobs wait for offerings that are all blocked is counted (behaviour D11). While
 // a group waits, its Blocked is set; when that ends, or a job leaves the group, the time is added to the job.
 
 // waitsForBlocks reports whether the group's waiting jobs can only wait for a block to end: no instance may be planned

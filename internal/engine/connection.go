@@ -154,7 +154,7 @@ func believed(a *Attempt, instance int64, proof Proof) bool {
 	return a != nil && a.Instance == instance && (proof == ProofValid || a.Unproven)
 }
 
-// disown stops and forgets an attempt that the engine does not know, or not on this instance (BEHAVIOUR D14).
+// disown stops and forgets an attempt that the engine does not know, or not on this instance (behaviour D14).
 func (e *Engine) disown(in *fleet.Member, r Report) {
 	if r.Proof == ProofMissing {
 		e.distrust(in, r.ID)

@@ -18,7 +18,7 @@ func (e *Engine) judge(a *Attempt) {
 		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
 	case x.Code == 0 && x.Cause == "":
 		e.end(a, drover.AttemptSucceeded, Verdict{})
-	case a.Stop != nil:
+	case a.Stop != nil && (x.Cause != "" || requeues(*a.Stop)):
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 	case x.Cause == drover.CauseStopped:
 		e.lose(a, "stopped by an earlier controller, but the records do not show this")

@@ -13,7 +13,8 @@ import (
 // The elements of a gang, which are consecutive in an array, start together or not at all. One decision starts a gang:
 // it has a place for each element that is not final. If an element is to be retried, the others that still run are
 // stopped and requeued like those of a job whose priority became 0: that does not count as an attempt. Until the last
-// of them has ended, the gang's waiting elements are postponed.
+// of them has ended, the gang's waiting elements are postponed. If an element fails or is cancelled, the others would
+// wait for it at a cost, so they are cancelled.
 
 // gangLive returns the live attempts of an element's gang.
 func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
@@ -76,6 +77,20 @@ func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 	for _, a := range e.gangLive(j, index) {
 		e.stopAttempt(a, e.verdict(drover.ReasonGang, "restarts together with %s: %s", e.jobName(j, index), why.Text))
 	}
+}
+
+// endGang cancels the rest of the gang of an element that is final without having succeeded. The caller writes the job.
+func (e *Engine) endGang(j *Job, row ElementRow) {
+	index := row.Element.Index
+	why := e.verdict(drover.ReasonDependency, "ends with its gang: %s %s", e.jobName(j, index), row.State)
+	for _, a := range e.gangLive(j, index) {
+		e.stopAttempt(a, why)
+	}
+	for _, i := range j.Gangmates(index) {
+		j.Unqueue(i)
+		e.finishElement(j, ElementRow{Element: *j.Element(i), State: drover.JobCancelled, Reason: why.Reason()})
+	}
+	e.regroup(j)
 }
 
 // whyGang says how many elements of the group's next gang have places.

@@ -150,9 +150,12 @@ func (e *Engine) attemptsOf(j *Job) (live []*Attempt) {
 	return live
 }
 
-// finish makes one element final, and its job with the last of them.
+// finish makes one element final, and its job with the last of them. The rest of its gang ends too unless it succeeded.
 func (e *Engine) finish(j *Job, row ElementRow) {
 	e.finishElement(j, row)
+	if j.Gang > 0 && j.Cancel == nil && row.State != drover.JobSucceeded {
+		e.endGang(j, row)
+	}
 	e.writeJob(j)
 	e.endIfDone(j)
 }
@@ -232,7 +235,7 @@ func stateWord(s drover.JobState) string {
 	return string(s)
 }
 
-// refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
+// refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (behaviour D10).
 func (e *Engine) refuseMisfits() {
 	if !e.needsFitCheck || !e.market.Complete() {
 		return

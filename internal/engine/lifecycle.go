@@ -376,7 +376,7 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 
 // dial requests a connection to the instance, one try at a time. An instance that showed a wrong host key is never
 // logged in to. An instance unknown to this controller must pass the boot probe again, since it may have broken
-// meanwhile (BEHAVIOUR D4).
+// meanwhile (behaviour D4).
 func (e *Engine) dial(in *fleet.Member) {
 	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken || in.NoLogin {
 		return

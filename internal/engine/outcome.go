@@ -84,7 +84,7 @@ func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why Ver
 	return row
 }
 
-// afterLoss retries a job whose instance died, unless that happened too often (BEHAVIOUR D12).
+// afterLoss retries a job whose instance died, unless that happened too often (behaviour D12).
 func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why Verdict) {
 	switch {
 	case j.Cancel != nil || a.Stop != nil:
@@ -110,7 +110,7 @@ func times(n int) string {
 }
 
 func (e *Engine) afterFailure(in *fleet.Member, j *Job, el *Element, a *Attempt, why Verdict) {
-	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
+	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil && a.Stop == nil &&
 		el.Retried < j.Retry.Times && j.Retry.Retries(a.Exit.Code)
 	if retry {
 		el.Retried++

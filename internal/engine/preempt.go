@@ -15,7 +15,7 @@ import (
 
 // If no instance may be added for waiting work, others are stopped for it: idle ones, since waiting work was placed
 // first and cannot use them, and coming ones reserved for lower priorities. Instances that could serve the work are not
-// stopped, nor more than it needs, and never one that runs something (BEHAVIOUR D18). Coming instances for work of
+// stopped, nor more than it needs, and never one that runs something (behaviour D18). Coming instances for work of
 // equal priority stay, so that two kinds of work do not take the fleet from each other in turns. For a pool that is
 // short of instances, only idle ones are stopped.
 

@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// prioritize changes a job's priority. With 0 its attempts are stopped, to be retried once it is raised (BEHAVIOUR
+// prioritize changes a job's priority. With 0 its attempts are stopped, to be retried once it is raised (behaviour
 // D13).
 func (e *Engine) prioritize(b PriorityAsked) {
 	j := e.job(b.Job)

@@ -23,7 +23,7 @@ import (
 // Successes from the log beside stale records count immediately: their results are stored, so their jobs are done.
 //
 // Until then reality overrides the records. An attempt with a proof that is later than the recorded one is adopted,
-// with its result if it has ended; anything else that runs unrecorded is stopped like any unknown process (BEHAVIOUR
+// with its result if it has ended; anything else that runs unrecorded is stopped like any unknown process (behaviour
 // D14), and nothing starts before it has ended. A recorded attempt that does not run is retried without counting as
 // lost. Tags show an operator's commands. Numbers that may have been assigned since are not reused: all counters leap.
 

@@ -28,7 +28,7 @@ type Settings struct {
 	Budgets []Budget     // at most one per scope
 }
 
-// Budget limits spending in each hour, day and month of the UTC calendar (BEHAVIOUR D24): of the fleet, of one user's
+// Budget limits spending in each hour, day and month of the UTC calendar (behaviour D24): of the fleet, of one user's
 // jobs, or of the jobs with one label. The fleet's budget counts what instances cost; the others count their jobs'
 // shares of instances.
 type Budget struct {
