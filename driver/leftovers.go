@@ -22,7 +22,8 @@ type Leftover struct {
 // Reaper is a Cloud that may have leftovers.
 type Reaper interface {
 	// Leftovers lists a fleet's leftovers and what its instances share, even while it has instances: Reap decides what
-	// to remove. As far as the cloud can tell, it omits what an instance owns or will own once it exists.
+	// to remove. As far as the cloud can tell, it omits what an instance owns or will own once it exists. If it may not
+	// list one kind of leftover, it returns the others together with the error.
 	Leftovers(ctx context.Context, fleet string) ([]Leftover, error)
 
 	// Remove removes a leftover. It succeeds if the leftover is already gone or has an owner after all.
@@ -43,8 +44,8 @@ const (
 	Ended                     // removes everything
 )
 
-// Reap removes a fleet's leftovers from a cloud that is a Reaper, and returns what it removed. If one removal fails, it
-// continues with the others.
+// Reap removes a fleet's leftovers from a cloud that is a Reaper, and returns what it removed. If a list or a removal
+// fails, it continues with the others.
 func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state FleetState) (reaped []Leftover, err error) {
 	reaper, ok := As[Reaper](c)
 	if !ok || fleet == "" {
@@ -52,7 +53,7 @@ func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state Fle
 	}
 	all, err := reaper.Leftovers(ctx, fleet)
 	if err != nil {
-		return nil, fmt.Errorf("list leftovers of fleet %s: %w", fleet, err)
+		err = fmt.Errorf("list leftovers of fleet %s: %w", fleet, err)
 	}
 	for _, l := range all {
 		old := l.Created != 0 && now.Sub(l.Created) >= leftoverAge

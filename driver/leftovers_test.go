@@ -17,11 +17,12 @@ import (
 type attic struct {
 	driver.Cloud
 	leftovers []driver.Leftover
+	unlisted  error
 	removed   []string
 }
 
 func (a *attic) Leftovers(context.Context, string) ([]driver.Leftover, error) {
-	return a.leftovers, nil
+	return a.leftovers, a.unlisted
 }
 
 func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
@@ -64,6 +65,13 @@ func TestReap(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what was found is removed even if something could not be listed", func(t *testing.T) {
+		a := &attic{leftovers: []driver.Leftover{leftover("old", time.Hour, "f", false)}, unlisted: errors.New("not allowed")}
+		reaped, err := driver.Reap(t.Context(), middleware.ForFleet(a, "f"), "f", now, driver.Active)
+		if !errors.Is(err, a.unlisted) || len(reaped) != 1 {
+			t.Errorf("reaped %v, %v", reaped, err)
+		}
+	})
 	t.Run("a cloud that is not a Reaper is left alone", func(t *testing.T) {
 		if reaped, err := driver.Reap(t.Context(), struct{ driver.Cloud }{}, "f", now, driver.Ended); reaped != nil || err != nil {
 			t.Errorf("got %v, %v", reaped, err)

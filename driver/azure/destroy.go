@@ -3,6 +3,7 @@ package azure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -50,10 +51,8 @@ var parts = []struct{ kind, list, remove string }{
 // instance was created.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	for _, of := range parts {
-		found, err := list[attachment](ctx, c.api, of.list)
-		if err != nil {
-			return nil, errs.Classify("list leftovers: "+of.kind, err)
-		}
+		found, failed := list[attachment](ctx, c.api, of.list)
+		err = errors.Join(err, errs.Classify("list leftovers: "+of.kind, failed))
 		for _, p := range found {
 			if p.loose(of.kind) && p.Tags[driver.TagFleet] == fleet {
 				created := cmp.Or(drover.TimeOf(time.Time(kit.Value(p.Properties.TimeCreated))), madeAt(p.Tags))
@@ -61,7 +60,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			}
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // loose reports whether, according to Azure, no instance owns the leftover.

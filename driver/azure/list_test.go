@@ -307,6 +307,17 @@ func TestSweep(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
+	t.Run("a kind that cannot be listed does not hide the others", func(t *testing.T) {
+		r := newRegion()
+		r.garbled = map[string]string{
+			"ListDisks":      `{}`,
+			"ListInterfaces": `{"value": [{"name": "old", "tags": {"drover-fleet": "fleet"}, "properties": {}}]}`,
+		}
+		all, err := imitate(t, r, "").Leftovers(t.Context(), "fleet")
+		if err == nil || len(all) != 1 || all[0].ID != "old" {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
 	t.Run("a disk's time may have no time zone, or be missing", func(t *testing.T) {
 		r := newRegion()
 		r.garbled = map[string]string{"ListDisks": `{"value": [

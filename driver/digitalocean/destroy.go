@@ -2,6 +2,7 @@ package digitalocean
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/digitalocean/godo"
@@ -70,25 +71,20 @@ const (
 // tags that instances have in common.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(ctx, c.api.Tags.List)
-	if err != nil {
-		return nil, errs.Classify("listing tags", err)
-	}
+	err = errs.Classify("listing tags", err)
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
 		if w, ours := words.Parse(tag.Name); ours && w.Fleet == fleet && !borne(tag) {
 			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.At, Shared: w.At == 0})
 		}
 	}
-	keys, err := pages(ctx, c.api.Keys.List)
-	if err != nil {
-		return nil, errs.Classify("listing login keys", err)
-	}
+	keys, failed := pages(ctx, c.api.Keys.List)
 	for _, key := range keys {
 		if strings.HasPrefix(key.Name, words.OfFleet(fleet)+":") {
 			all = append(all, driver.Leftover{Kind: leftoverKey, ID: key.Fingerprint, Tags: of, Shared: true})
 		}
 	}
-	return all, nil
+	return all, errors.Join(err, errs.Classify("listing login keys", failed))
 }
 
 // borne reports whether anything has a tag. If DigitalOcean does not report that, something may have it.

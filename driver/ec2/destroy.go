@@ -3,6 +3,7 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"drover"
@@ -70,16 +71,14 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		if !of.shared {
 			in = params{"Filters": []params{filter("tag:"+driver.TagFleet, fleet), filter("status", "available", "error")}, "MaxResults": 500}
 		}
-		found, err := listAll[resource](ctx, c.api, of.list, of.path, in)
-		if err != nil {
-			return nil, errs.Classify("list "+of.kind+"s", err)
-		}
+		found, failed := listAll[resource](ctx, c.api, of.list, of.path, in)
+		err = errors.Join(err, errs.Classify("list "+of.kind+"s", failed))
 		for _, one := range found {
 			id := cmp.Or(one.Template, one.KeyPair, one.Volume)
 			all = append(all, driver.Leftover{Kind: of.kind, ID: id, Tags: fromTags(one.Tags), Created: drover.TimeOf(one.Created), Shared: of.shared})
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // Remove removes a leftover. A volume that is attached again stays.
