@@ -84,6 +84,14 @@ type Error struct {
 // Error returns the message alone. Code that shows the error to a person adds the hint.
 func (e *Error) Error() string { return e.Message }
 
+// Explained returns the message and, after a semicolon, the hint if there is one.
+func (e *Error) Explained() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + "; " + e.Hint
+}
+
 // Errorf makes an Error of the given kind.
 func Errorf(kind ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}

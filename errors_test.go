@@ -77,5 +77,8 @@ func TestError(t *testing.T) {
 		if hinted.Hint != "ask for 3" || hinted.Error() != quota.Error() || quota.Hint != "" {
 			t.Errorf("got %+v from %+v", hinted, quota)
 		}
+		if hinted.Explained() != "no more here; ask for 3" || quota.Explained() != "no more here" {
+			t.Errorf("explained: %q, %q", hinted.Explained(), quota.Explained())
+		}
 	})
 }

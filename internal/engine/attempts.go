@@ -135,7 +135,7 @@ func (e *Engine) startFailed(b StartFailed) {
 	switch b.Err.Kind {
 	case drover.KindTransient:
 	case drover.KindConflict:
-		e.lose(a, "%s", b.Err.Message)
+		e.lose(a, "%s", b.Err.Explained())
 		return
 	default:
 		e.refused(a, b.Err)
@@ -160,7 +160,7 @@ const startTries = 15
 
 // giveUpStart counts an attempt as lost unless the next hello says that it was started.
 func (e *Engine) giveUpStart(a *Attempt, err *drover.Error) {
-	why := e.verdict(drover.ReasonNoStart, "not started: %s", err.Message)
+	why := e.verdict(drover.ReasonNoStart, "not started: %s", err.Explained())
 	a.Stop = &why
 	e.writeAttempt(a, why)
 	e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
@@ -176,7 +176,7 @@ func (e *Engine) refused(a *Attempt, err *drover.Error) {
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 		return
 	}
-	e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", err.Message))
+	e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", err.Explained()))
 }
 
 // checkAttempts retries what failed and handles unkillable attempts.

@@ -214,14 +214,14 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 		}
 	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // the dialled address may be from before the stop
 	case b.Err.Kind == drover.KindHostKey:
-		e.breakInstance(in, e.verdict(drover.ReasonHostKey, "%s", b.Err.Message))
+		e.breakInstance(in, e.verdict(drover.ReasonHostKey, "%s", b.Err.Explained()))
 	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:
-		e.breakInstance(in, e.verdict(drover.ReasonBroken, "%s", b.Err.Message))
+		e.breakInstance(in, e.verdict(drover.ReasonBroken, "%s", b.Err.Explained()))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Explained()), Instance: in.Name, Reason: failure(b.Err)})
 	}
 	if !in.Broken {
-		why := e.verdict(drover.ReasonUnreachable, "%s", b.Err.Message)
+		why := e.verdict(drover.ReasonUnreachable, "%s", b.Err.Explained())
 		in.Reason = &why
 		if !in.Unlocated && in.Fails&(in.Fails-1) == 0 { // the 1st, 2nd, 4th and so on, so that the records tell why without a write for each failure
 			e.writeInstance(in)

@@ -419,7 +419,7 @@ func (e *Engine) verdict(cause Cause, format string, args ...any) Verdict {
 
 // failure turns an error into the reason of a note.
 func failure(err *drover.Error) *drover.Reason {
-	return &drover.Reason{Code: string(err.Kind), Text: err.Message}
+	return &drover.Reason{Code: string(err.Kind), Text: err.Explained()}
 }
 
 // backoff returns the delay before the n-th try in a row: first, doubled each time, at most most.

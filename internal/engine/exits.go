@@ -189,11 +189,11 @@ func (e *Engine) collected(b Collected) {
 	case b.Err == nil, lost && (a.Exit.Code != 0 || a.Exit.Cause != ""): // how it ended matters more
 		e.judge(a)
 	case lost:
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Explained()))
 	default:
 		a.Fails++
 		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Message), Attempt: &a.ID, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Explained()), Attempt: &a.ID, Reason: failure(b.Err)})
 		if why := e.abandoned(a); why != nil && a.Fails >= abandonedTries {
 			e.end(a, drover.AttemptCancelled, *why)
 			return

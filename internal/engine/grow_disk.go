@@ -119,7 +119,7 @@ func (e *Engine) grown(b DiskGrown) {
 // giveUpGrowing gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have
 // grown it.
 func (e *Engine) giveUpGrowing(in *fleet.Member, err *drover.Error) {
-	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Message)
+	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Explained())
 	in.GrowFailed = &why
 	if err.Kind != drover.KindTransient && !in.Regrown {
 		in.Grow = 0

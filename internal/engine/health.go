@@ -171,7 +171,7 @@ func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
 	if in.Waking {
 		what = "started"
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be %s: %s", in.Name, what, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be %s: %s", in.Name, what, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.blockRefused(in, e.offeringOf(in), err)
 	e.endUncreated(in, err)
 	e.dropBlocked(in.Cloud)
@@ -179,7 +179,7 @@ func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
 
 // endUncreated ends such an instance with its cloud's explanation. A held one is kept for inspection.
 func (e *Engine) endUncreated(in *fleet.Member, err *drover.Error) {
-	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message)
+	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Explained())
 	e.nodeFailed(in, string(err.Kind), why)
 	if in.Held() {
 		e.breakInstance(in, why)

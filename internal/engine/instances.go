@@ -148,7 +148,7 @@ func (e *Engine) destroyed(b Destroyed) {
 	e.noteDestroyAnswer(in)
 	if b.Err != nil {
 		e.retryEnding(in, b.Err)
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
 		in.Refused = nil
 		e.destroyAccepted(in)

@@ -188,6 +188,9 @@ func (p *player) line(verb string, args []string) {
 func (p *player) body(verb string, args []string) engine.Body {
 	failed := func(at int) *drover.Error {
 		err := &drover.Error{Kind: drover.ErrorKind(args[at]), Message: strings.ReplaceAll(args[at], "_", " ")}
+		if err.Kind == drover.KindAuthentication {
+			err.Hint = "sign in again"
+		}
 		if len(args) > at+1 {
 			if d, isTime := strings.CutPrefix(args[at+1], "until="); isTime {
 				err.RetryAt = p.now.Add(p.duration(d))

@@ -181,15 +181,15 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 // notStopped retries a failed stop, unless the cloud no longer has the instance. If the cloud does not support it, the
 // pool keeps none stopped, and the instance is destroyed unless it is held.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	if err.Kind == drover.KindNotFound && e.s.Now >= e.describable(in) { // lists may show it for as long as they like
-		e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Message))
+		e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Explained()))
 		return
 	}
 	if err.Kind == drover.KindUnsupported {
-		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Message)
+		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Explained())
 		if p := e.pool(in.Pool); p != nil {
-			p.CannotStop = e.verdict(drover.ReasonStopped, "cloud %s cannot stop instance %s, so Drover no longer keeps stopped instances there: %s", in.Cloud, in.Name, err.Message)
+			p.CannotStop = e.verdict(drover.ReasonStopped, "cloud %s cannot stop instance %s, so Drover no longer keeps stopped instances there: %s", in.Cloud, in.Name, err.Explained())
 			e.pools.revision++
 		}
 		if !in.Held() {
@@ -203,7 +203,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 // retryEnding sets when a failed destroy or stop call is repeated. A rate limit holds for all of the cloud's.
 func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 	in.Fails++
-	in.Refused = new(e.verdict(Cause(err.Kind), "%s", err.Message))
+	in.Refused = new(e.verdict(Cause(err.Kind), "%s", err.Explained()))
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
 	if c := e.cloud(in.Cloud); c != nil && err.Kind == drover.KindRateLimit {
 		c.NoDestroy = max(c.NoDestroy, in.Retry)
@@ -214,10 +214,10 @@ func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 // the instance stays stopped and is tried again later; if the cloud refuses to start it for another reason, it is
 // destroyed unless it is held.
 func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.limitCreates(in.Cloud, err)
 	in.Fails++
-	why := e.verdict(drover.ReasonCreateFailed, "it could not be started: %s", err.Message)
+	why := e.verdict(drover.ReasonCreateFailed, "it could not be started: %s", err.Explained())
 	switch err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal, drover.KindRateLimit, drover.KindNotFound:
 		if e.s.Now < in.Woken.Add(e.life().BootTimeout) {

@@ -185,7 +185,7 @@ var refusals = map[string]struct{ one, many string }{
 // repeatedFailure returns the reason of a failure that may have occurred before: since the first time, with the latest
 // message.
 func (e *Engine) repeatedFailure(was Verdict, cause Cause, err *drover.Error) Verdict {
-	why := e.verdict(cause, "%.1000s", err.Message)
+	why := e.verdict(cause, "%.1000s", err.Explained())
 	why.Since = cmp.Or(was.Since, why.Since)
 	return why
 }

@@ -98,7 +98,7 @@ func BlockFor(o drover.Offering, err *drover.Error) Block {
 	case err.Scope == drover.ScopeSubnet, err.Scope == drover.ScopeZone:
 		b.Zone = o.Zone
 	}
-	b.Reason = verdict.Verdict{Cause: verdict.Cause(err.Kind), Text: err.Message}
+	b.Reason = verdict.Verdict{Cause: verdict.Cause(err.Kind), Text: err.Explained()}
 	return b
 }
 
