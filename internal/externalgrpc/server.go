@@ -105,8 +105,8 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, s protos.Clo
 
 // statusOf converts an error to the autoscaler's form.
 func statusOf(err error) error {
-	code := codes.Internal
-	switch drover.KindOf(err) {
+	told, code := drover.AsError(err, drover.KindInternal), codes.Internal
+	switch told.Kind {
 	case drover.KindNotFound:
 		code = codes.NotFound
 	case drover.KindInvalid:
@@ -116,7 +116,7 @@ func statusOf(err error) error {
 	case drover.KindTransient, drover.KindUnreachable:
 		code = codes.Unavailable
 	}
-	return status.Error(code, err.Error())
+	return status.Error(code, told.Explained())
 }
 
 func (s *Server) now() *drover.NodeGroups {

@@ -39,7 +39,7 @@ func (f *fleet) IncreaseGroup(_ context.Context, group string, delta int) error 
 	f.asked = append(f.asked, fmt.Sprintf("%s %+d", group, delta))
 	g := f.shown.Group(group)
 	if g == nil || g.Target+delta > g.Max {
-		return drover.Errorf(drover.KindInvalid, "beyond max")
+		return drover.Errorf(drover.KindInvalid, "beyond max").WithHint("raise it")
 	}
 	g.Target += delta
 	return nil
@@ -215,6 +215,9 @@ func TestSizes(t *testing.T) {
 	size(5)
 	_, err = c.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: "a", Delta: 1})
 	wantCode(t, err, codes.InvalidArgument)
+	if got := status.Convert(err).Message(); got != "beyond max; raise it" {
+		t.Errorf("the error is %q, want it with its hint", got)
+	}
 	size(5)
 	_, err = c.NodeGroupDecreaseTargetSize(ctx, &protos.NodeGroupDecreaseTargetSizeRequest{Id: "a", Delta: -1})
 	wantCode(t, err, codes.OK)
