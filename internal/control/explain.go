@@ -62,8 +62,11 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 		if _, err := c.pool(ctx, subject); err == nil {
 			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", subject)
 		}
-		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
-			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several")
+		hint := "a job is named by its id; drover jobs, drover instances and drover offers list what there is"
+		if strings.Contains(subject, "/") {
+			hint = "drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several"
+		}
+		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).WithHint("%s", hint)
 	}
 	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
 	if in.Reason != nil {
