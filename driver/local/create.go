@@ -131,9 +131,9 @@ func (all catalog) check(c driver.Candidate) error {
 
 // build creates the instance's folder and starts its processes, which inherit the lock on it.
 func (c *cloud) build(ctx context.Context, path, program string, r driver.CreateRequest, taken driver.Candidate, hostKey ssh.PublicKey) error {
-	me, err := user.Current()
-	if err != nil {
-		return fmt.Errorf("look up the current user: %w", err)
+	me := strconv.Itoa(os.Getuid()) // as in a container whose user has no name
+	if named, err := user.Current(); err == nil {
+		me = named.Username
 	}
 	if err := layOut(path); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 		return err
 	}
 	key := base64.StdEncoding.EncodeToString(hostKey.Marshal())
-	one := record{Candidate: taken, User: me.Username, HostKey: key, Created: drover.TimeOf(time.Now())}
+	one := record{Candidate: taken, User: me, HostKey: key, Created: drover.TimeOf(time.Now())}
 	return c.boot(ctx, path, program, c.launch(r, environment(path, me)), one)
 }
 
@@ -215,13 +215,13 @@ func marked(path string) string { return marker + "=" + path }
 
 // environment is the environment of a login: little, as on an instance of any cloud. The image is this host, so its
 // caches are shared.
-func environment(path string, me *user.User) []string {
+func environment(path, login string) []string {
 	env := []string{
 		"HOME=" + filepath.Join(path, homeFolder),
 		"TMPDIR=" + filepath.Join(path, tempFolder),
 		"PATH=" + filepath.Join(path, binFolder) + ":" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"),
-		"USER=" + me.Username,
-		"LOGNAME=" + me.Username,
+		"USER=" + login,
+		"LOGNAME=" + login,
 		"SHELL=/bin/sh",
 		marked(path),
 		"DROVER_SWITCH=" + filepath.Join(path, "switch"),
