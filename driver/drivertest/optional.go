@@ -118,7 +118,7 @@ func (t *trial) shared(ctx context.Context, sweeper driver.Reaper) (ids []string
 	}
 	for _, s := range all {
 		if s.Kind == "" || s.ID == "" || s.Tags[driver.TagFleet] != t.Fleet {
-			return nil, fmt.Errorf("this leftover does not name fleet %s as its owner: %+v", t.Fleet, s)
+			return nil, fmt.Errorf("this leftover resource does not name fleet %s as its owner: %+v", t.Fleet, s)
 		}
 		if s.Shared {
 			ids = append(ids, s.Kind+" "+s.ID)

@@ -112,7 +112,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name s
 	}
 	in := c.instanceOf(found)
 	if in.Tags[driver.TagFleet] != r.Tags[driver.TagFleet] || in.Tags[driver.TagName] != r.Tags[driver.TagName] {
-		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s has an instance %s that belongs to someone else", zone, name)
+		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s contains instance %s, which belongs to someone else", zone, name)
 	}
 	return in, nil
 }

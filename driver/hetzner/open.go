@@ -53,7 +53,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	token := cmp.Or(c.Token.Reveal(), os.Getenv("HCLOUD_TOKEN"))
 	if token == "" {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: no Hetzner token is configured", o.Name).
-			WithHint("set HCLOUD_TOKEN, or add token: file:PATH to the cloud")
+			WithHint("set HCLOUD_TOKEN, or write token: file:PATH in the cloud's configuration")
 	}
 	return &cloud{o: o, config: c, api: connect(c, token, network, o.Metric)}, nil
 }

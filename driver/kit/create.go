@@ -39,7 +39,7 @@ type Demands struct {
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name may have at most %d letters, digits and dashes", d.Longest)
+		return drover.Errorf(drover.KindInvalid, "a name may contain only letters, digits and dashes, at most %d in all", d.Longest)
 	case len(r.Candidates) == 0:
 		return drover.Errorf(drover.KindInvalid, "no candidates")
 	}

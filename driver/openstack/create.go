@@ -130,10 +130,10 @@ func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, erro
 	case version >= networksByWord:
 		r.Networks = word
 	case word == noNetwork:
-		return nil, drover.Errorf(drover.KindUnsupported, "networks \"none\" needs version 2.%d of Nova's API; this cloud has 2.%d", networksByWord, version)
+		return nil, drover.Errorf(drover.KindUnsupported, "networks \"none\" needs Nova API version 2.%d; this cloud supports 2.%d", networksByWord, version)
 	}
 	if len(r.BlockDevice) > 0 && r.BlockDevice[0].VolumeType != "" && version < volumesByType {
-		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs version 2.%d of Nova's API; this cloud has 2.%d", volumesByType, version)
+		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs Nova API version 2.%d; this cloud supports 2.%d", volumesByType, version)
 	}
 	if version >= tagsAtCreation {
 		r.Tags = []string{driver.TagFleet + "=" + r.fleet}

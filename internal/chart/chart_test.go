@@ -38,7 +38,7 @@ func TestSVG(t *testing.T) {
 			}
 		}
 		if !strings.Contains(out.String(), `aria-label="a&amp;b.csv, prices of ec2.csv: Instances, Spent (USD) over time"`) || strings.Contains(out.String(), `<svg width=`) {
-			t.Errorf("it has no label, or a fixed width: %.300s", out.String())
+			t.Errorf("it lacks a label or has a fixed width: %.300s", out.String())
 		}
 		d := xml.NewDecoder(&out)
 		for {

@@ -148,7 +148,7 @@ func TestAnInstanceListedAfterItsEnd(t *testing.T) {
 		t.Fatalf("the records are %+v", all)
 	}
 	if owed := one.ended.Sub(one.created).Seconds(); math.Abs(all[0].Cost-owed) > stale.Seconds()/3 { // a dollar per second
-		t.Errorf("billed $%.2f, but the cloud's bill is $%.2f", all[0].Cost, owed)
+		t.Errorf("recorded $%.2f, but the cloud billed $%.2f", all[0].Cost, owed)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
-		Short:   "Write the man pages into a folder",
+		Short:   "Write the man pages to a folder",
 		Example: "  drover man share/man/man1",
 		Hidden:  true,
 		Args:    wantArgs(1, 1, "a DIR"),

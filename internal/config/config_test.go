@@ -214,7 +214,7 @@ func TestFaultsFoundLater(t *testing.T) {
 		want string
 	}{
 		{"a fault is reported at its key", b.Fault("large", "resources.memory", "no type has it", "ask for less"), "batch.yaml:6:35: no type has it\n    hint: ask for less"},
-		{"a fault in a missing key is reported at the mapping it belongs in", b.Fault("large", "resources.disk", "no type has it", ""), "batch.yaml:6:16: no type has it"},
+		{"a missing key is reported at the mapping that should contain it", b.Fault("large", "resources.disk", "no type has it", ""), "batch.yaml:6:16: no type has it"},
 		{"a fault in a missing mapping is reported at the job", b.Fault("small", "resources", "no type has it", ""), "batch.yaml:2:5: no type has it"},
 		{"an unknown cloud is reported with the nearest name", b.CheckClouds([]string{"here", "aws"}), "batch.yaml:7:24: there is no cloud \"hre\"\n    hint: did you mean here?"},
 		{"configured clouds are accepted", b.CheckClouds([]string{"hre"}), ""},

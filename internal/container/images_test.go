@@ -117,7 +117,7 @@ func TestImages(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if _, err := i.Get(t.Context(), "a"); err != nil || s.pulls != 2 || s.ended != errStopped {
-				t.Errorf("%d pulls, the first ended by %v, %v", s.pulls, s.ended, err)
+				t.Errorf("%d pulls; the first ended with %v; error: %v", s.pulls, s.ended, err)
 			}
 		})
 	})

@@ -22,7 +22,7 @@ func TestTheConfiguredAddressIsDialled(t *testing.T) {
 	} {
 		for i, a := range []driver.Addresses{both, {Private: both.Private}, {Public: both.Public}} {
 			if got := pick(SSH{Address: address}, a); got != want[i] {
-				t.Errorf("address %q of %+v is %q, not %q", address, a, got, want[i])
+				t.Errorf("address %q of %+v: got %q, want %q", address, a, got, want[i])
 			}
 		}
 	}

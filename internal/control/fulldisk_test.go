@@ -42,7 +42,7 @@ func TestACommitWaitsForRoom(t *testing.T) {
 		}()
 		synctest.Wait()
 		if err := c.Query(t.Context(), func(*engine.Engine) {}); err != nil {
-			t.Errorf("a query fails while the disk is full: %v", err)
+			t.Errorf("a query failed while the disk was full: %v", err)
 		}
 		if c.suspended() == nil || !errors.Is(c.Ready(t.Context()), store.ErrFull) {
 			t.Error("it does not report the full disk")

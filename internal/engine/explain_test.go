@@ -58,7 +58,7 @@ func TestOffers(t *testing.T) {
 			}
 		}
 		if now, _ := fleet.e.Catalogue(); len(now) != 2 || len(first) != 1 || first[0].Type.Name != "one" {
-			t.Errorf("the catalogue is %+v, and was %+v", now, first)
+			t.Errorf("the catalogue is now %+v, but was %+v", now, first)
 		}
 	})
 	t.Run("a leaving cloud offers nothing, and a cloud that has not answered leaves the catalogue unknown", func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestEveryAnswerNamesItsEffect(t *testing.T) {
 		}
 		effect, failed := Answer(body)
 		if fails := v.FieldByName("Err").IsValid(); effect != want || (failed != nil && failed.Kind == drover.KindQuota) != fails {
-			t.Errorf("%s answers effect %d with error %v", kind, effect, failed)
+			t.Errorf("%s returned %[3]v for effect %[2]d", kind, effect, failed)
 		}
 		if (Event{Body: body}).Kind() != kind {
 			t.Errorf("%T is of kind %q but encoded as %q", body, Event{Body: body}.Kind(), kind)

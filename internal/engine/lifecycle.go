@@ -155,7 +155,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	case !in.Held() && e.due(e.createDeadline(in)):
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastFailure(in)))
 	case e.dropBlockedCandidates(in):
-		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering that it could use has been blocked since it was planned"))
+		e.stop(in, e.verdict(drover.ReasonBlocked, "all offerings that it could use were blocked after it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:

@@ -102,7 +102,7 @@ func TestCleaningUpReportsKilledRuns(t *testing.T) {
 	g := New(Options{Say: &said, File: "drover.yaml"})
 	g.Named = "lab"
 	if err := g.TellOfRuns(); err != nil || said.Len() > 0 {
-		t.Errorf("without any it prints %q, %v", said.String(), err)
+		t.Errorf("without any run, it prints %q, %v", said.String(), err)
 	}
 	killed, err := daemon.NewRunFolder()
 	if err != nil {

@@ -358,7 +358,7 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%s %s: %s of type %q is not described", a.method, a.path, got.Status, kind)
 		case kind == "application/json":
 			if err := valid(answer.Content[kind].Schema, got.text); err != nil {
-				t.Errorf("%s %s: the answer does not match its description: %v\n%s", a.method, a.path, err, got.text)
+				t.Errorf("%s %s: the response does not match its schema: %v\n%s", a.method, a.path, err, got.text)
 			}
 		}
 		if len(op.Security) == 0 || (len(op.Security[0]) == 0) != (a.role == "") {
@@ -366,7 +366,7 @@ func TestDescription(t *testing.T) {
 		}
 		refused := do(t, s.URL, a.method, "/v1/nothing", "", "")
 		if err := valid(op.Responses["default"].Content["application/problem+json"].Schema, refused.text); err != nil {
-			t.Errorf("%s %s: a problem does not match its description: %v", a.method, a.path, err)
+			t.Errorf("%s %s: an error response does not match its schema: %v", a.method, a.path, err)
 		}
 	}
 	for schema, value := range map[string]any{"Offer": drover.Offer{}, "Costs": drover.Costs{Lines: []drover.CostLine{}}, "File": drover.File{Path: "a\xff"}} {
@@ -375,7 +375,7 @@ func TestDescription(t *testing.T) {
 			err = valid(map[string]any{"$ref": "#/$defs/" + schema}, string(answer))
 		}
 		if err != nil {
-			t.Errorf("%s does not match its description: %v\n%s", schema, err, answer)
+			t.Errorf("%s does not match its schema: %v\n%s", schema, err, answer)
 		}
 	}
 	for _, leaked := range []string{"ErrorModel", "ErrorDetail"} {

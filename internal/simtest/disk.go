@@ -240,7 +240,7 @@ func (d *Disk) named(name string) bool { return strings.Contains(name, "-"+d.non
 // ownLife checks that a person's cancel ends the job in the life in which the person saw it.
 func (d *Disk) ownLife(job int64, why drover.Reason) error {
 	if own := lifeText(d.jobs[job].Again); why.Code == drover.ReasonCancelled && strings.HasPrefix(why.Text, lifeWords) && why.Text != own {
-		return fmt.Errorf("job %d ends because it was %q, but is %q", job, why.Text, own)
+		return fmt.Errorf("job %d ended because it was %q, but its state is %q", job, why.Text, own)
 	}
 	return nil
 }

@@ -304,7 +304,7 @@ func TestConcurrentChangesAdvanceTheNote(t *testing.T) {
 	writers.Wait()
 	noted, whyNot, err := s.proof.read()
 	if err != nil || whyNot != "" || noted.Changes != 161 {
-		t.Errorf("the note has %+v, %q, %v; want 161 changes", noted, whyNot, err)
+		t.Errorf("the note is %+v, %q, %v; want one with 161 changes", noted, whyNot, err)
 	}
 	info, err := os.Stat(p.path + ".proof")
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != noteSize {

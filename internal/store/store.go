@@ -125,7 +125,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if current > known {
-		return drover.Errorf(drover.KindConflict, "its tables have version %d, which this program does not support", current).
+		return drover.Errorf(drover.KindConflict, "its schema has version %d, which this program does not support", current).
 			WithHint("a newer version of Drover has used this state; use that version")
 	}
 	if current == known {

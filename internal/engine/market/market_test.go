@@ -56,7 +56,7 @@ func TestBlock(t *testing.T) {
 		}
 		m.Add(b, 2)
 		if got := m.BlockOf(small).Until(); got != begin.Add(3*time.Minute) {
-			t.Errorf("the block lasts until %v, want two minutes more", got)
+			t.Errorf("the block lasts until %v, want two minutes later", got)
 		}
 	})
 	t.Run("is not restarted by another refusal before its end", func(t *testing.T) {
