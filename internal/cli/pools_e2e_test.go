@@ -186,7 +186,7 @@ func TestAPoolKeepsStoppedInstances(t *testing.T) {
 		t.Errorf("%s was stopped again", first)
 	}
 
-	t.Log("without its records the controller recognises the stopped instance by its tag")
+	t.Log("without its records the controller recognizes the stopped instance by its tag")
 	p.process.kill()
 	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
 		if err := os.Remove(p.file(name)); err != nil && !os.IsNotExist(err) {

@@ -113,7 +113,7 @@ func (c client) Image(ctx context.Context, ref string) (i Image, found bool, err
 	return i, err == nil, err
 }
 
-// missing recognises the runtimes' errors for a missing image.
+// missing recognizes the runtimes' errors for a missing image.
 func missing(err error) bool {
 	said := strings.ToLower(err.Error())
 	return strings.Contains(said, "no such image") || strings.Contains(said, "image not known") || strings.Contains(said, "no such object")

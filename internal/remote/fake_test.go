@@ -31,7 +31,7 @@ func (f *fakeRunner) control() *wire.Conn {
 	return f.streams[len(f.streams)-1]
 }
 
-// exec recognises the scripts by their text.
+// exec recognizes the scripts by their text.
 func (f *fakeRunner) exec(command string, ch ssh.Channel) int {
 	is := func(script string) bool { return strings.Contains(command, spell(script)+"'") }
 	switch {

@@ -85,7 +85,7 @@ func NewRunner(open func() (io.ReadCloser, error)) (Runner, error) {
 	return Runner{Hash: hex.EncodeToString(hash.Sum(nil)), Sum: sum.String(), Size: size, Open: open}, nil
 }
 
-// name returns the name of the runner's file. It begins with the program's name, by which the program recognises its
+// name returns the name of the runner's file. It begins with the program's name, by which the program recognizes its
 // role.
 func (r Runner) name() string { return "drover-runner-" + r.Hash[:min(16, len(r.Hash))] }
 

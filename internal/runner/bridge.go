@@ -158,7 +158,7 @@ const selfPath = "/proc/self/exe"
 
 // binaryName returns the name of this program's file. Controllers name the file by its content, so the name identifies
 // the version. It is also the first argument of the daemon and of supervisors: a program that contains more than the
-// runner recognises its role by it.
+// runner recognizes its role by it.
 func binaryName() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -322,7 +322,7 @@ func containerEnv(o order) map[string]string {
 	return env
 }
 
-// ownVariables returns Drover's variables from this process's environment. Drivers recognise an instance's processes by
+// ownVariables returns Drover's variables from this process's environment. Drivers recognize an instance's processes by
 // them.
 func ownVariables() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "DROVER_") })

@@ -64,7 +64,7 @@ func (c *containers) fetch(ctx context.Context, ref string) (i container.Image, 
 	return i, user, err
 }
 
-// initPath is the path of this program in a container, where it is the first process. The program recognises its role
+// initPath is the path of this program in a container, where it is the first process. The program recognizes its role
 // by this name.
 const initPath = "/drover-runner"
 

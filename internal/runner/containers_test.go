@@ -52,7 +52,7 @@ func (i *instance) nothingRuns(id drover.AttemptID) {
 	}
 }
 
-// isClient recognises the client process that stays with a container.
+// isClient recognizes the client process that stays with a container.
 func isClient(name string) func(int) bool {
 	return func(pid int) bool {
 		line, _ := os.ReadFile(procPath(pid, "cmdline"))
