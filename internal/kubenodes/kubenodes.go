@@ -53,10 +53,17 @@ type Keeper struct {
 	Drain       Drain
 	Log         *slog.Logger
 
-	began  map[string]time.Time // when a node's emptying began, by its id
-	waits  map[int64]string     // why an instance's node has not joined or is not emptied, as last reported
-	said   string               // what was logged last; empty if the last round succeeded
+	seen   map[int64]*seen // by instance; nil before the first round
+	last   time.Time       // when the last round ended
+	said   string          // what was logged last; empty if the last round succeeded
 	saidAt time.Time
+}
+
+// seen is what is known about an instance's node from earlier rounds.
+type seen struct {
+	began time.Time     // of its drain
+	waits string        // why it has not joined or is not emptied, as last reported
+	lost  time.Duration // how long the cluster did not answer while the node was to join
 }
 
 // Labels, taints and names that Drover gives.
@@ -99,7 +106,11 @@ func (k *Keeper) report(err error) {
 		k.said = ""
 		return
 	}
-	if text := err.Error(); text != k.said || time.Since(k.saidAt) >= reminder {
+	text := err.Error()
+	if drover.KindOf(err) == drover.KindUnreachable {
+		text = string(drover.KindUnreachable) // the error may name another port each time
+	}
+	if text != k.said || time.Since(k.saidAt) >= reminder {
 		k.Log.Warn("updating the cluster's nodes", logkey.Error, err)
 		k.said, k.saidAt = text, time.Now()
 	}
@@ -117,12 +128,11 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 
 // round takes a step for each node. If one step fails, it still takes the others.
 func (k *Keeper) round(ctx context.Context) (failed error) {
-	if k.began == nil {
-		k.began, k.waits = map[string]time.Time{}, map[int64]string{}
-	}
+	defer func() { k.last = time.Now() }()
 	var nodes list[node]
 	err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes)
 	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
+	k.follow(groups)
 	if err != nil {
 		k.tellUnseen(ctx, groups, err)
 		return err
@@ -144,12 +154,28 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 			}
 		}
 	}
-	maps.DeleteFunc(k.began, func(id string, _ time.Time) bool { g, _ := groups.Find(id); return g == nil })
-	k.forgetWaits(groups)
 	for id, n := range there {
 		note(k.removeGone(ctx, groups, id, n))
 	}
 	return failed
+}
+
+// follow keeps what is known about the instances that there are. A drain that an earlier controller began goes on.
+func (k *Keeper) follow(groups *drover.NodeGroups) {
+	before := k.seen
+	k.seen = map[int64]*seen{}
+	for _, g := range groups.All() {
+		for _, n := range g.Nodes {
+			s := before[n.Instance]
+			if s == nil {
+				s = &seen{}
+			}
+			if before == nil && n.Leaving != nil {
+				s.began = n.Leaving.Since.Std()
+			}
+			k.seen[n.Instance] = s
+		}
+	}
 }
 
 // step takes a node's next step. object is nil if the cluster has no Node for it.
@@ -164,13 +190,14 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		k.tellWait(ctx, n, why)
 		return err
 	case n.Joined || n.State == drover.NodeDeleting:
-		k.tellWait(ctx, n, "") // it may have been leaving, and is no more
+		k.seen[n.Instance].began = time.Time{} // it may have been leaving, and is no more
+		k.tellWait(ctx, n, "")
 	case works:
 		if err := k.admit(ctx, group, n, object); err != nil {
 			return err
 		}
 		k.tell(ctx, n, "joined")
-	case n.Overdue != 0 && n.Overdue <= drover.TimeOf(time.Now()):
+	case n.Overdue != 0 && n.Overdue.Add(k.seen[n.Instance].lost) <= drover.TimeOf(time.Now()):
 		k.tell(ctx, n, "absent")
 	case object != nil:
 		k.tellWait(ctx, n, "its node is not ready"+whyNot)
@@ -182,14 +209,14 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 
 // tell reports what has become of a node; it then waits for nothing more.
 func (k *Keeper) tell(ctx context.Context, n drover.GroupNode, word string) {
-	delete(k.waits, n.Instance)
+	k.seen[n.Instance].waits = ""
 	k.Fleet.TellNode(ctx, n.Instance, word, "")
 }
 
 // tellWait reports why a node has not joined, or is not emptied, if that has changed.
 func (k *Keeper) tellWait(ctx context.Context, n drover.GroupNode, why string) {
-	if why = strings.ToValidUTF8(why[:min(len(why), mostWhy)], ""); k.waits[n.Instance] != why {
-		k.waits[n.Instance] = why
+	if why = strings.ToValidUTF8(why[:min(len(why), mostWhy)], ""); k.seen[n.Instance].waits != why {
+		k.seen[n.Instance].waits = why
 		k.Fleet.TellNode(ctx, n.Instance, "waits", why)
 	}
 }
@@ -201,23 +228,16 @@ func (k *Keeper) tellUnseen(ctx context.Context, groups *drover.NodeGroups, err 
 	for _, g := range groups.All() {
 		for _, n := range g.Nodes {
 			leaves, comes := n.Joined && n.Leaving != nil && !n.Emptied, !n.Joined && n.State != drover.NodeDeleting
-			told := strings.HasPrefix(k.waits[n.Instance], unseen) // the error may name another port each time
+			s := k.seen[n.Instance]
+			if comes && !k.last.IsZero() {
+				s.lost += time.Since(k.last)
+			}
+			told := strings.HasPrefix(s.waits, unseen) // the error may name another port each time
 			if n.Instance != 0 && n.Failure == nil && (leaves || comes) && !told {
 				k.tellWait(ctx, n, unseen+err.Error())
 			}
 		}
 	}
-}
-
-// forgetWaits drops what was reported about instances that are gone.
-func (k *Keeper) forgetWaits(groups *drover.NodeGroups) {
-	there := map[int64]bool{}
-	for _, g := range groups.All() {
-		for _, n := range g.Nodes {
-			there[n.Instance] = true
-		}
-	}
-	maps.DeleteFunc(k.waits, func(id int64, _ string) bool { return !there[id] })
 }
 
 // admit gives a working node what its group's template promised, and removes the startup taint. Labels by the cloud's own
@@ -248,10 +268,6 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, ob
 	return k.patch(ctx, object, map[string]any{"labels": labels}, map[string]any{"taints": taints})
 }
 
-func has(taints []taint, key string) bool {
-	return slices.ContainsFunc(taints, func(t taint) bool { return t.Key == key })
-}
-
 // patch changes a node. If somebody else has changed it since it was read, patch fails, and the next round tries again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
@@ -268,15 +284,15 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 		k.tell(ctx, n, "emptied")
 		return "", nil
 	}
-	if k.began[n.ID].IsZero() {
-		k.began[n.ID] = time.Now()
+	if k.seen[n.Instance].began.IsZero() {
+		k.seen[n.Instance].began = time.Now()
 	}
 	var pods list[pod]
 	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), "", nil, &pods); err != nil {
 		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
 	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
-	late := k.Drain.Timeout > 0 && time.Since(k.began[n.ID]) >= k.Drain.Timeout
+	late := k.Drain.Timeout > 0 && time.Since(k.seen[n.Instance].began) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
 		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
 	}
@@ -308,7 +324,8 @@ func (k *Keeper) stops(pods []pod) string {
 
 func (k *Keeper) cordon(ctx context.Context, n *node, taken bool) error {
 	spec := map[string]any{"unschedulable": true}
-	if taken && !has(n.Spec.Taints, interruptedTaint) {
+	marked := slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Key == interruptedTaint })
+	if taken && !marked {
 		spec["taints"] = append(slices.Clone(n.Spec.Taints), taint{Key: interruptedTaint, Effect: "NoSchedule"})
 	} else if n.Spec.Unschedulable {
 		return nil
@@ -350,7 +367,12 @@ func (k *Keeper) removeGone(ctx context.Context, groups *drover.NodeGroups, id s
 	if err != nil || !gone {
 		return err
 	}
-	err = k.Cluster.call(ctx, "DELETE", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "", nil, nil)
+	return k.remove(ctx, "/api/v1/nodes/"+url.PathEscape(n.Meta.Name))
+}
+
+// remove deletes an object, unless it is gone already.
+func (k *Keeper) remove(ctx context.Context, path string) error {
+	err := k.Cluster.call(ctx, "DELETE", path, "", nil, nil)
 	if drover.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
@@ -378,7 +400,7 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 			delete(wanted, s.Meta.Name)
 			continue
 		}
-		if err := k.Cluster.call(ctx, "DELETE", path+"/"+s.Meta.Name, "", nil, nil); err != nil && drover.KindOf(err) != drover.KindNotFound {
+		if err := k.remove(ctx, path+"/"+s.Meta.Name); err != nil {
 			return err
 		}
 	}

@@ -275,6 +275,21 @@ func TestAbsentNodesAreReported(t *testing.T) {
 	}
 }
 
+func TestTheTimeToJoinStopsWhileTheClusterDoesNotAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Overdue: drover.TimeOf(time.Now().Add(time.Minute))}}
+	w.wantTold()
+	w.api.down, w.k.last = true, w.k.last.Add(-time.Hour) // an hour passes
+	w.fleet.nodes[0].Overdue = drover.TimeOf(time.Now().Add(-time.Minute))
+	if err := w.round(); err == nil {
+		t.Error("the cluster answered")
+	}
+	w.api.down, w.fleet.told = false, nil
+	w.wantTold("1 waits")
+	w.k.seen[1].lost = time.Second
+	w.wantTold("1 absent")
+}
+
 func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "aaaaaa", State: drover.NodeCreating}, {ID: "c:///2", Instance: 2, Name: "bbbbbb", State: drover.NodeRunning, Joined: true}}
@@ -360,16 +375,34 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		w.fleet.nodes[0].Taken = true
 		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
 		w.wantTold("1 waits its node is being drained; pods left: 1")
-		if !has(n.Spec.Taints, interruptedTaint) || !n.Spec.Unschedulable || len(w.api.pods) != 0 {
+		if !slices.Contains(n.Spec.Taints, taint{Key: interruptedTaint, Effect: "NoSchedule"}) || !n.Spec.Unschedulable || len(w.api.pods) != 0 {
 			t.Errorf("taints %v, cordoned %t, with %d pods", n.Spec.Taints, n.Spec.Unschedulable, len(w.api.pods))
 		}
 	})
 	t.Run("after the timeout the remaining pods are left alone", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
-		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
+		w.pod("default/a", "one", nil)
+		w.api.refuses = true
 		w.k.Drain.Timeout = time.Hour
-		w.k.began = map[string]time.Time{"c:///1": time.Now().Add(-2 * time.Hour)}
+		refused := "1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests"
+		w.wantTold(refused)
+		w.k.seen[1].began = time.Now().Add(-2 * time.Hour)
+		why := w.fleet.nodes[0].Leaving
+		w.fleet.nodes[0].Leaving = nil // an operator holds it for a while
+		w.wantTold("1 waits")
+		w.fleet.nodes[0].Leaving = why
+		w.wantTold(refused)
+		w.k.seen[1].began = time.Now().Add(-2 * time.Hour)
+		w.wantTold("1 emptied")
+	})
+	t.Run("the timeout does not begin again with the controller", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", nil)
+		w.api.refuses = true
+		w.k.Drain.Timeout = time.Hour
+		w.fleet.nodes[0].Leaving.Since = drover.TimeOf(time.Now().Add(-2 * time.Hour))
 		w.wantTold("1 emptied")
 	})
 	t.Run("an instance without a Node object counts as emptied", func(t *testing.T) {
@@ -399,6 +432,8 @@ func TestAProblemThatLastsIsNotLoggedInEveryRound(t *testing.T) {
 		logged(errors.New("two"), 3)
 		logged(nil, 3)
 		logged(errors.New("two"), 4)
+		logged(drover.Errorf(drover.KindUnreachable, "read tcp 10.0.0.2:40001->10.0.0.1:6443: connection reset by peer"), 5)
+		logged(drover.Errorf(drover.KindUnreachable, "read tcp 10.0.0.2:40002->10.0.0.1:6443: connection reset by peer"), 5)
 	})
 }
 
