@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,26 +40,52 @@ type kubeconfig struct {
 		} `yaml:"context"`
 	} `yaml:"contexts"`
 	Clusters []struct {
-		Name    string `yaml:"name"`
-		Cluster struct {
-			Server string `yaml:"server"`
-			CA     string `yaml:"certificate-authority"`
-			CAData string `yaml:"certificate-authority-data"`
-		} `yaml:"cluster"`
+		Name    string        `yaml:"name"`
+		Cluster clusterConfig `yaml:"cluster"`
 	} `yaml:"clusters"`
 	Users []struct {
-		Name string `yaml:"name"`
-		User struct {
-			Token     string `yaml:"token"`
-			TokenFile string `yaml:"tokenFile"`
-			Cert      string `yaml:"client-certificate"`
-			CertData  string `yaml:"client-certificate-data"`
-			Key       string `yaml:"client-key"`
-			KeyData   string `yaml:"client-key-data"`
-			Exec      any    `yaml:"exec"`
-			Provider  any    `yaml:"auth-provider"`
-		} `yaml:"user"`
+		Name string     `yaml:"name"`
+		User userConfig `yaml:"user"`
 	} `yaml:"users"`
+}
+
+type clusterConfig struct {
+	Server     string `yaml:"server"`
+	ServerName string `yaml:"tls-server-name"`
+	Proxy      string `yaml:"proxy-url"`
+	CA         string `yaml:"certificate-authority"`
+	CAData     string `yaml:"certificate-authority-data"`
+}
+
+type userConfig struct {
+	Token     string `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+	Cert      string `yaml:"client-certificate"`
+	CertData  string `yaml:"client-certificate-data"`
+	Key       string `yaml:"client-key"`
+	KeyData   string `yaml:"client-key-data"`
+	Exec      any    `yaml:"exec"`
+	Provider  any    `yaml:"auth-provider"`
+}
+
+// current returns the cluster and the user of the current context; the zero ones if there are none.
+func (k kubeconfig) current() (c clusterConfig, u userConfig) {
+	for _, context := range k.Contexts {
+		if context.Name != k.Current {
+			continue
+		}
+		for _, one := range k.Clusters {
+			if one.Name == context.Context.Cluster {
+				c = one.Cluster
+			}
+		}
+		for _, one := range k.Users {
+			if one.Name == context.Context.User {
+				u = one.User
+			}
+		}
+	}
+	return c, u
 }
 
 // callTimeout limits each call.
@@ -74,48 +101,42 @@ func Open(path string) (*Cluster, error) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "reading the kubeconfig %s: %v", path, err)
 	}
-	c := &Cluster{}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	dir := filepath.Dir(path)
-	for _, context := range file.Contexts {
-		if context.Name != file.Current {
-			continue
-		}
-		for _, one := range file.Clusters {
-			if one.Name == context.Context.Cluster {
-				c.server = strings.TrimSuffix(one.Cluster.Server, "/")
-				if err := trust(config, dir, one.Cluster.CA, one.Cluster.CAData); err != nil {
-					return nil, err
-				}
-			}
-		}
-		for _, one := range file.Users {
-			if u := one.User; one.Name == context.Context.User {
-				if u.Exec != nil || u.Provider != nil {
-					return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig %s uses a credential plugin, which Drover does not run", path).WithHint("use the token of a service account: drover kubernetes manifests creates one")
-				}
-				switch {
-				case u.TokenFile != "":
-					c.token = func() (string, error) { // it is replaced before it expires
-						token, err := content(dir, u.TokenFile, "")
-						return strings.TrimSpace(string(token)), err
-					}
-					if _, err := c.token(); err != nil {
-						return nil, err
-					}
-				case u.Token != "":
-					c.token = func() (string, error) { return u.Token, nil }
-				}
-				if err := identify(config, dir, [2]string{u.Cert, u.CertData}, [2]string{u.Key, u.KeyData}); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
-	if c.server == "" {
+	cluster, user := file.current()
+	switch {
+	case cluster.Server == "":
 		return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig %s has no server for its current context", path)
+	case user.Exec != nil || user.Provider != nil:
+		return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig %s uses a credential plugin, which Drover does not run", path).WithHint("use the token of a service account: drover kubernetes manifests creates one")
 	}
-	c.http = &http.Client{Timeout: callTimeout, Transport: &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4}}
+	dir := filepath.Dir(path)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cluster.ServerName}
+	if err := trust(config, dir, cluster.CA, cluster.CAData); err != nil {
+		return nil, err
+	}
+	if err := identify(config, dir, user); err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4}
+	if cluster.Proxy != "" {
+		proxy, err := url.Parse(cluster.Proxy)
+		if err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig's proxy-url: %v", err)
+		}
+		transport.Proxy = http.ProxyURL(proxy)
+	}
+	c := &Cluster{server: strings.TrimSuffix(cluster.Server, "/"), http: &http.Client{Timeout: callTimeout, Transport: transport}}
+	switch {
+	case user.TokenFile != "":
+		c.token = func() (string, error) { // it is replaced before it expires
+			token, err := content(dir, user.TokenFile, "")
+			return strings.TrimSpace(string(token)), err
+		}
+		if _, err := c.token(); err != nil {
+			return nil, err
+		}
+	case user.Token != "":
+		c.token = func() (string, error) { return user.Token, nil }
+	}
 	return c, nil
 }
 
@@ -153,16 +174,16 @@ func trust(config *tls.Config, dir, file, data string) error {
 	return nil
 }
 
-func identify(config *tls.Config, dir string, cert, key [2]string) error {
-	c, err := content(dir, cert[0], cert[1])
-	if err != nil || c == nil {
+func identify(config *tls.Config, dir string, u userConfig) error {
+	cert, err := content(dir, u.Cert, u.CertData)
+	if err != nil || cert == nil {
 		return err
 	}
-	k, err := content(dir, key[0], key[1])
+	key, err := content(dir, u.Key, u.KeyData)
 	if err != nil {
 		return err
 	}
-	pair, err := tls.X509KeyPair(c, k)
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "the kubeconfig's client certificate: %v", err)
 	}

@@ -481,10 +481,31 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestAClusterIsReachedThroughTheProxyAndUnderTheNameThatItsKubeconfigNames(t *testing.T) {
+	w := newWorld(t)
+	proxy := httptest.NewServer(w.api) // a client sends it whole URLs
+	defer proxy.Close()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: 'http://nowhere.invalid', tls-server-name: inside, proxy-url: '" + proxy.URL + "'}}]\nusers: [{name: u, user: {token: secret}}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.k.Cluster = cluster
+	w.wantTold()
+	if name := cluster.http.Transport.(*http.Transport).TLSClientConfig.ServerName; name != "inside" {
+		t.Errorf("the server's certificate must name %q", name)
+	}
+}
+
 func TestUnusableKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for text, want := range map[string]string{
 		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: aws}}}]": "credential plugin",
+		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x, proxy-url: ':'}}]":                                   "proxy-url",
 		"current-context: none": "no server", "{": "reading the kubeconfig",
 		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x, certificate-authority-data: '!'}}]": "illegal base64",
 	} {
