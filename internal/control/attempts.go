@@ -225,13 +225,16 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 		not = c.state.Nonce
 	} else {
 		c.awaitFollowers(ctx, f.Attempt)
-		c.mu.Lock()
-		delete(c.ends[f.Instance], f.Attempt)
-		c.mu.Unlock()
 	}
-	if l != nil {
-		c.told(l, l.conn.Forget(f.Attempt, not))
+	if l == nil {
+		return
 	}
+	if !f.Foreign {
+		l.mu.Lock()
+		delete(l.ends, f.Attempt)
+		l.mu.Unlock()
+	}
+	c.told(l, l.conn.Forget(f.Attempt, not))
 }
 
 // told logs that a message without a reply could not be sent. The connection is then about to end, and the next hello

@@ -167,13 +167,9 @@ func candidate(o drover.Offering) driver.Candidate {
 	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch}
 }
 
-func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
+func (c *Controller) destroy(ctx context.Context, f engine.Destroy) error {
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
-	return engine.Destroyed{Effect: effect, Instance: f.Instance, Err: transient(c.tryDestroy(ctx, f))}
-}
-
-func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
 		return err
@@ -187,11 +183,7 @@ func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
 }
 
 // setTags records an instance's idle behaviour in its tags.
-func (c *Controller) setTags(ctx context.Context, effect int64, f engine.SetTags) engine.Body {
-	return engine.Tagged{Effect: effect, Instance: f.Instance, Err: transient(c.trySetTags(ctx, f))}
-}
-
-func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
+func (c *Controller) setTags(ctx context.Context, f engine.SetTags) error {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
 		return err
@@ -218,7 +210,7 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	if err := cl.own.SetTags(ctx, f.ProviderID, tags); err != nil {
 		return err
 	}
-	cl.retag(f.ProviderID, tags)
+	cl.update(f.ProviderID, func(in *driver.Instance) { in.Tags = tags }) // until a list has them
 	if l := c.link(f.Instance); l != nil {
 		l.order()
 	}
@@ -243,11 +235,7 @@ func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destro
 }
 
 // switchInstance asks a cloud to stop an instance, or to start it again.
-func (c *Controller) switchInstance(ctx context.Context, effect int64, f engine.Switch) engine.Body {
-	return engine.Switched{Effect: effect, Instance: f.Instance, Err: transient(c.trySwitch(ctx, f))}
-}
-
-func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
+func (c *Controller) switchInstance(ctx context.Context, f engine.Switch) error {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
 		return drover.Errorf(drover.KindTransient, "%v", err) // not the cloud's answer
@@ -265,7 +253,8 @@ func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
 	if err = s.Stop(ctx, f.ProviderID); err == nil {
-		cl.moved(f.ProviderID)
+		// Another instance may get its addresses soon. The next list that shows an address counts as a change.
+		cl.update(f.ProviderID, func(in *driver.Instance) { in.Addresses = driver.Addresses{} })
 	}
 	return err
 }
@@ -275,13 +264,9 @@ func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
 const growTimeout = 10 * time.Minute
 
 // growDisk asks the cloud to grow an instance's volume, then grows the file system on the instance.
-func (c *Controller) growDisk(ctx context.Context, effect int64, f engine.GrowDisk) engine.Body {
+func (c *Controller) growDisk(ctx context.Context, f engine.GrowDisk) error {
 	ctx, cancel := context.WithTimeout(ctx, growTimeout)
 	defer cancel()
-	return engine.DiskGrown{Effect: effect, Instance: f.Instance, Err: transient(c.tryGrowDisk(ctx, f))}
-}
-
-func (c *Controller) tryGrowDisk(ctx context.Context, f engine.GrowDisk) error {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
 		return err

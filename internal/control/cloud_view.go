@@ -114,17 +114,6 @@ func (cl *cloudView) wasListed() bool {
 	return cl.listed
 }
 
-// retag keeps an instance's new tags until a list has them too.
-func (cl *cloudView) retag(id string, tags map[string]string) {
-	cl.update(id, func(in *driver.Instance) { in.Tags = tags })
-}
-
-// moved forgets an instance's addresses, since another may get them soon. The next list that shows an address counts as
-// a change.
-func (cl *cloudView) moved(id string) {
-	cl.update(id, func(in *driver.Instance) { in.Addresses = driver.Addresses{} })
-}
-
 // update changes what is known about an instance. It does nothing if the instance is unknown.
 func (cl *cloudView) update(id string, change func(*driver.Instance)) {
 	cl.mu.Lock()

@@ -13,18 +13,17 @@ import (
 )
 
 // collect stores an ended attempt's output streams and outputs.
-func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect) engine.Body {
-	return engine.Collected{Effect: effect, Attempt: f.Attempt, Err: transient(c.tryCollect(ctx, f))}
-}
-
-func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
+func (c *Controller) collect(ctx context.Context, f engine.Collect) error {
 	spec, err := c.spec(ctx, f.Attempt.Job.Number)
 	if err != nil {
 		return err
 	}
-	exit, ok := c.exit(f.Instance, f.Attempt)
 	l := c.link(f.Instance)
-	if !ok || l == nil {
+	if l == nil {
+		return errNotConnected
+	}
+	exit, ok := l.exit(f.Attempt)
+	if !ok {
 		return errNotConnected
 	}
 	if !c.cfg.Shared {

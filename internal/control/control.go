@@ -149,11 +149,10 @@ type Controller struct {
 	committing time.Duration // duration of the step's commit; only the loop uses it
 
 	mu    sync.Mutex
-	setup *setup                                     // guarded by mu; the setup it points to never changes
-	links map[int64]*link                            // by instance; guarded by mu
-	ends  map[int64]map[drover.AttemptID]drover.Exit // exits of attempts, with the ends of their output, by reporting instance; guarded by mu
-	said  map[int64][]string                         // the last lines of runners' own logs, by instance; guarded by mu
-	specs map[int64]jobSpec                          // guarded by mu
+	setup *setup             // guarded by mu; the setup it points to never changes
+	links map[int64]*link    // by instance; guarded by mu
+	said  map[int64][]string // the last lines of runners' own logs, by instance; guarded by mu
+	specs map[int64]jobSpec  // guarded by mu
 }
 
 type query struct {
@@ -198,7 +197,6 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		spools:   spools{open: map[spoolKey]*spool{}},
 		live:     liveLogs{kept: map[spoolKey]int64{}, ended: map[drover.AttemptID]bool{}},
 		links:    map[int64]*link{},
-		ends:     map[int64]map[drover.AttemptID]drover.Exit{},
 		said:     map[int64][]string{},
 		specs:    map[int64]jobSpec{},
 		uploads:  uploads{users: map[string]*sending{}},

@@ -43,13 +43,17 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	case f.Create != nil:
 		c.post(ctx, c.create(ctx, f.ID, *f.Create))
 	case f.Destroy != nil:
-		c.post(ctx, c.destroy(ctx, f.ID, *f.Destroy))
+		err := c.destroy(ctx, *f.Destroy)
+		c.post(ctx, engine.Destroyed{Effect: f.ID, Instance: f.Destroy.Instance, Err: transient(err)})
 	case f.Switch != nil:
-		c.post(ctx, c.switchInstance(ctx, f.ID, *f.Switch))
+		err := c.switchInstance(ctx, *f.Switch)
+		c.post(ctx, engine.Switched{Effect: f.ID, Instance: f.Switch.Instance, Err: transient(err)})
 	case f.SetTags != nil:
-		c.post(ctx, c.setTags(ctx, f.ID, *f.SetTags))
+		err := c.setTags(ctx, *f.SetTags)
+		c.post(ctx, engine.Tagged{Effect: f.ID, Instance: f.SetTags.Instance, Err: transient(err)})
 	case f.GrowDisk != nil:
-		c.post(ctx, c.growDisk(ctx, f.ID, *f.GrowDisk))
+		err := c.growDisk(ctx, *f.GrowDisk)
+		c.post(ctx, engine.DiskGrown{Effect: f.ID, Instance: f.GrowDisk.Instance, Err: transient(err)})
 	case f.Connect != nil:
 		c.connect(ctx, f.ID, *f.Connect)
 	case f.Disconnect != nil:
@@ -59,7 +63,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	case f.Stop != nil:
 		c.stopAttempt(*f.Stop)
 	case f.Collect != nil:
-		c.post(ctx, c.collect(ctx, f.ID, *f.Collect))
+		err := c.collect(ctx, *f.Collect)
+		c.post(ctx, engine.Collected{Effect: f.ID, Attempt: f.Collect.Attempt, Err: transient(err)})
 	case f.Forget != nil:
 		c.forget(ctx, *f.Forget)
 	case f.Fire != nil:

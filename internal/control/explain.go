@@ -57,7 +57,7 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 			return nil, err
 		}
 	}
-	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
+	in, err := c.cfg.Store.Instance(ctx, c.clock.now(), subject)
 	if err != nil {
 		if _, err := c.pool(ctx, subject); err == nil {
 			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", subject)

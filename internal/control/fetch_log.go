@@ -57,13 +57,11 @@ func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	if gone == nil {
 		f.instance = at
 	}
-	exit, exited := f.c.exit(f.instance, f.key.attempt)
-	n, err := f.fetch(ctx)
-	_, size := output(exit, f.key.stream)
+	n, size, err := f.fetch(ctx)
 	switch {
 	case f.spool.failed():
 		return n, true
-	case n == 0 && err == nil && exited && f.spool.length() >= size:
+	case n == 0 && err == nil && size >= 0 && f.spool.length() >= size:
 		f.spool.end(true, nil)
 		return n, true
 	case err != nil && gone != nil:
@@ -73,17 +71,22 @@ func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	return n, false
 }
 
-// fetch requests output from an instance that has the attempt, or its remains.
-func (f *follower) fetch(ctx context.Context) (int64, error) {
+// fetch requests output from an instance that has the attempt, or its remains. size is the stream's if the attempt had
+// ended before, otherwise -1.
+func (f *follower) fetch(ctx context.Context) (n, size int64, err error) {
 	l := f.c.link(f.instance)
 	if l == nil {
-		return 0, errNotConnected
+		return 0, -1, errNotConnected
+	}
+	size = -1
+	if exit, exited := l.exit(f.key.attempt); exited {
+		_, size = output(exit, f.key.stream)
 	}
 	r, err := l.conn.FetchLog(ctx, f.key.attempt, string(f.key.stream), f.spool.length(), fetchSize)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		n, err = io.Copy(f.spool, r)
 	}
-	return io.Copy(f.spool, r)
+	return n, size, err
 }
 
 // rest waits until there may be more to fetch: for a while, until the job changes, or, if every reader is behind, until
@@ -128,14 +131,6 @@ func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 			return
 		}
 	}
-}
-
-// exit returns how an attempt ended according to its instance, until it is forgotten.
-func (c *Controller) exit(instance int64, id drover.AttemptID) (drover.Exit, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	exit, ok := c.ends[instance][id]
-	return exit, ok
 }
 
 // where returns the instance of a live attempt; io.EOF if it is no longer live.

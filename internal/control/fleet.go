@@ -17,7 +17,7 @@ import (
 // Instances lists instances.
 func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
 	f.Limit = pageSize(f.Limit)
-	page.Items, err = c.cfg.Store.Instances(ctx, c.now(), f)
+	page.Items, err = c.cfg.Store.Instances(ctx, c.clock.now(), f)
 	full := len(page.Items) == f.Limit
 	if n := fitting(page.Items); n < len(page.Items) {
 		page.Items, full = page.Items[:n], true
@@ -51,7 +51,7 @@ func fitting(list []drover.Instance) int {
 
 // Instance returns one instance.
 func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance, error) {
-	in, err := c.cfg.Store.Instance(ctx, c.now(), name)
+	in, err := c.cfg.Store.Instance(ctx, c.clock.now(), name)
 	if err != nil {
 		return in, err
 	}
@@ -169,11 +169,11 @@ func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Cos
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "until is not after since")
 	}
 	if f.Step != 0 {
-		if err := checkSteps(f, c.now()); err != nil {
+		if err := checkSteps(f, c.clock.now()); err != nil {
 			return drover.Costs{}, err
 		}
 	}
-	return c.cfg.Store.Costs(ctx, c.now(), f)
+	return c.cfg.Store.Costs(ctx, c.clock.now(), f)
 }
 
 // checkSteps refuses too many time steps, or steps without a start.
@@ -192,7 +192,7 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 
 // Summary returns what the fleet did and what it cost.
 func (c *Controller) Summary(ctx context.Context) (drover.Summary, error) {
-	return c.cfg.Store.Summary(ctx, c.now())
+	return c.cfg.Store.Summary(ctx, c.clock.now())
 }
 
 // Status summarizes the fleet.
@@ -245,7 +245,7 @@ func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (dr
 			return drover.NewToken{}, err
 		}
 	}
-	token, err := c.cfg.Store.CreateToken(ctx, c.now(), r)
+	token, err := c.cfg.Store.CreateToken(ctx, c.clock.now(), r)
 	if err == nil {
 		c.cfg.Log.Info("token created", logkey.Caller, drover.IdentityOf(ctx).User, logkey.TokenID, token.ID, logkey.User, r.User, logkey.Role, string(r.Role))
 	}
@@ -269,7 +269,7 @@ func (c *Controller) mayShareHost(ctx context.Context, cloud, user string) error
 		return err
 	}
 	for _, t := range tokens {
-		ended := t.Expires != nil && t.Expires.Before(c.now().Std())
+		ended := t.Expires != nil && t.Expires.Before(c.clock.now().Std())
 		if t.User != user && t.Role != drover.RoleView && !ended {
 			return drover.Errorf(drover.KindInvalid, "cloud %s runs jobs as the controller's own user, so %s's jobs could do whatever %s can", cloud, user, t.User).
 				WithHint("run jobs in another cloud, or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)

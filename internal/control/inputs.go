@@ -61,7 +61,7 @@ func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Read
 	if !there {
 		return drover.Errorf(drover.KindTransient, "the file was removed while it was being uploaded").WithHint("send it again")
 	}
-	return c.cfg.Store.AddInput(ctx, c.now(), user, drover.File{Hash: hash, Size: size})
+	return c.cfg.Store.AddInput(ctx, c.clock.now(), user, drover.File{Hash: hash, Size: size})
 }
 
 // strayTime is how long contents are kept that no job uses.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -119,7 +118,7 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 	if f.Newest && f.Elements {
 		return page, drover.Errorf(drover.KindInvalid, "elements cannot be listed newest first").WithHint("leave out elements or newest")
 	}
-	items, next, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
+	items, next, err := c.cfg.Store.JobsPage(ctx, c.clock.now(), f)
 	page.Items = items
 	if next.Number != 0 {
 		page.Next = next.String()
@@ -153,8 +152,6 @@ func pageSize(limit int) int {
 	return limit
 }
 
-func (c *Controller) now() drover.Time { return drover.TimeOf(time.Now()) }
-
 // Job returns one job. If it is waiting, it includes the reason.
 func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
 	job, err := c.stored(ctx, id)
@@ -167,12 +164,12 @@ func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, erro
 
 // stored returns one job without the reason for which it waits.
 func (c *Controller) stored(ctx context.Context, id drover.JobID) (drover.Job, error) {
-	return c.cfg.Store.Job(ctx, c.now(), id)
+	return c.cfg.Store.Job(ctx, c.clock.now(), id)
 }
 
 // Cancel ends a job.
 func (c *Controller) Cancel(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
-	job, life, err := c.cfg.Store.JobLife(ctx, c.now(), id)
+	job, life, err := c.cfg.Store.JobLife(ctx, c.clock.now(), id)
 	if err != nil || job.State.Final() {
 		return job, err
 	}
@@ -227,7 +224,7 @@ func (c *Controller) queuedAgain(ctx context.Context, id drover.JobID, reason st
 // SetPriority changes a job's priority.
 func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
 	whole := drover.JobID{Number: id.Number, Index: -1}
-	job, life, err := c.cfg.Store.JobLife(ctx, c.now(), whole)
+	job, life, err := c.cfg.Store.JobLife(ctx, c.clock.now(), whole)
 	switch {
 	case err != nil:
 		return job, err

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"maps"
+	"sync"
 
 	"drover"
 	"drover/driver"
@@ -27,6 +28,9 @@ type link struct {
 	calmed        bool          // it has reported that its cloud withdrew a notice
 	healthReports int           // how often it has reported its health
 	claims        chan struct{} // an element for each connection of a job to be accepted
+
+	mu   sync.Mutex
+	ends map[drover.AttemptID]drover.Exit // exits of attempts, with the ends of their output; guarded by mu
 }
 
 func (c *Controller) link(instance int64) *link {
@@ -43,7 +47,8 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)})
 		return
 	}
-	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx, claims: make(chan struct{}, wire.APIConns)}
+	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx, claims: make(chan struct{}, wire.APIConns), ends: map[drover.AttemptID]drover.Exit{}}
+	attempts := l.reports(conn.Hello())
 	c.mu.Lock()
 	c.links[f.Instance] = l
 	c.mu.Unlock()
@@ -51,41 +56,29 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 	l.catchUp(conn.LastLines())
 
 	c.post(ctx, engine.Connected{
-		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: l.reports(conn.Hello()), ProbeFailed: conn.ProbeFailed(),
+		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: attempts, ProbeFailed: conn.ProbeFailed(),
 		Notice: conn.Notice(), Unhealthy: conn.Ailing(),
 	})
 	err = conn.Run(ctx, l)
 	c.drop(l)
 	if ctx.Err() == nil {
-		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err)})
+		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: err.Error()})
 	}
 }
 
-func text(err error) string {
-	if err == nil {
-		return "closed"
-	}
-	return err.Error()
-}
-
-// reports converts a runner's hello for the engine. The ends of output stay here and replace earlier ones: a hello
-// names everything the runner has.
+// reports converts a runner's hello for the engine. The ends of output stay here.
 func (l *link) reports(h wire.Hello) (reports []engine.Report) {
-	ends := map[drover.AttemptID]drover.Exit{}
 	for _, a := range h.Attempts {
 		if !l.plausible(a.ID) {
 			continue
 		}
 		r := engine.Report{ID: a.ID, Proof: l.verify(a.ID, a.Proof)}
 		if a.Exit != nil {
-			ends[a.ID] = *a.Exit
+			l.ends[a.ID] = *a.Exit
 			r.Exit = new(withoutOutput(*a.Exit))
 		}
 		reports = append(reports, r)
 	}
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	l.c.ends[l.id] = ends
 	return reports
 }
 
@@ -123,17 +116,21 @@ func withoutOutput(exit drover.Exit) drover.Exit {
 // may name anything.
 const manyEnds = 1000
 
-// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance is gone.
+// exit returns how an attempt ended according to the instance, until it is forgotten.
+func (l *link) exit(id drover.AttemptID) (drover.Exit, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	exit, ok := l.ends[id]
+	return exit, ok
+}
+
+// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the connection ends: the next
+// hello names everything that the runner has.
 func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
-	l.c.mu.Lock()
-	ends := l.c.ends[l.id]
-	if ends == nil {
-		ends = map[drover.AttemptID]drover.Exit{}
-		l.c.ends[l.id] = ends
-	}
-	ends[id] = exit
-	many := len(ends) > manyEnds
-	l.c.mu.Unlock()
+	l.mu.Lock()
+	l.ends[id] = exit
+	many := len(l.ends) > manyEnds
+	l.mu.Unlock()
 	if many {
 		l.dropOrphans()
 	}
@@ -142,9 +139,9 @@ func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 // dropOrphans drops the ends of attempts that are not live on the instance.
 func (l *link) dropOrphans() {
 	drop := func(e *engine.Engine) {
-		l.c.mu.Lock()
-		defer l.c.mu.Unlock()
-		maps.DeleteFunc(l.c.ends[l.id], func(id drover.AttemptID, _ drover.Exit) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		maps.DeleteFunc(l.ends, func(id drover.AttemptID, _ drover.Exit) bool {
 			at, live := e.Where(id)
 			return !live || at != l.id
 		})
@@ -186,13 +183,10 @@ func (c *Controller) drop(l *link) {
 
 // disconnect ends the connection to an instance, if there is one, and forgets what came over it.
 func (c *Controller) disconnect(instance int64) {
-	c.mu.Lock()
-	delete(c.ends, instance)
-	delete(c.said, instance)
-	c.mu.Unlock()
 	if l := c.link(instance); l != nil {
 		c.drop(l)
 	}
+	c.takeRunnerLog(instance)
 }
 
 func (c *Controller) closeLinks() {

@@ -19,7 +19,7 @@ const (
 // Tell sends the notifications about batches that are due. A failed one is repeated later, or dropped with a log
 // line.
 func (c *Controller) Tell(ctx context.Context) {
-	due, err := c.cfg.Store.Tellings(ctx, c.now(), tellAtOnce)
+	due, err := c.cfg.Store.Tellings(ctx, c.clock.now(), tellAtOnce)
 	if err != nil && ctx.Err() == nil {
 		c.cfg.Log.Error("messages about batches cannot be read", logkey.Error, err)
 	}
@@ -38,7 +38,7 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	if ctx.Err() != nil {
 		return
 	}
-	done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
+	done, err := c.cfg.Store.Told(ctx, t, failure, c.clock.now())
 	switch {
 	case err != nil:
 		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)

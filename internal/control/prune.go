@@ -51,7 +51,7 @@ func (c *Controller) pruneOld(ctx context.Context) error {
 	if keep == 0 {
 		return nil
 	}
-	pruned, err := c.Prune(ctx, c.now().Add(-keep))
+	pruned, err := c.Prune(ctx, c.clock.now().Add(-keep))
 	if pruned.Jobs > 0 {
 		c.cfg.Log.Info("old results were deleted", logkey.Elements, pruned.Jobs, logkey.Bytes, pruned.Bytes, logkey.Note, "older than "+keep.Round(time.Second).String())
 	}

@@ -14,18 +14,17 @@ import (
 // Log receives a line of the runner's own log.
 func (l *link) Log(line string) {
 	l.c.mu.Lock()
-	lines := append(l.c.said[l.id], line)
-	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
+	if l.c.links[l.id] == l { // otherwise nobody would forget it
+		lines := append(l.c.said[l.id], line)
+		l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
+	}
 	l.c.mu.Unlock()
 	l.c.cfg.Log.Debug("from the runner's log", logkey.Instance, l.name, logkey.Said, line)
 }
 
 // catchUp receives the lines that runners on the instance wrote while no controller was connected.
 func (l *link) catchUp(lines []string) {
-	l.c.mu.Lock()
-	said := l.c.said[l.id]
-	l.c.mu.Unlock()
-	if len(said) > 0 {
+	if said := l.c.runnerLog(l.id); len(said) > 0 {
 		if at := slices.Index(lines, said[len(said)-1]); at >= 0 {
 			lines = lines[at+1:]
 		}
@@ -42,7 +41,7 @@ func (c *Controller) runnerLog(instance int64) []string {
 	return slices.Clone(c.said[instance])
 }
 
-// takeRunnerLog returns the same and forgets it.
+// takeRunnerLog returns it and forgets it.
 func (c *Controller) takeRunnerLog(instance int64) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

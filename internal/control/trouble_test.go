@@ -69,7 +69,7 @@ func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
 	cloud := &twins{f.cfg.Clouds[0].Driver, []driver.Instance{{ID: "1", Tags: tags}, {ID: "2", Tags: tags}, {ID: "3", Tags: other}}}
 	f.cfg.Clouds[0].Driver = cloud
 	c := must(New(t.Context(), f.cfg))(t)
-	if err := c.tryDestroy(t.Context(), engine.Destroy{Name: "x", Cloud: "here"}); err != nil {
+	if err := c.destroy(t.Context(), engine.Destroy{Name: "x", Cloud: "here"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(cloud.there) != 1 || cloud.there[0].ID != "3" {
