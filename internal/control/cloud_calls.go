@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"drover"
@@ -106,8 +107,11 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	}
 	in, taken, err := cl.own.Create(ctx, r)
 	if err != nil {
-		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Tried: len(r.Candidates), Err: drover.AsError(err, drover.KindTransient)}
+		e := *drover.AsError(err, drover.KindTransient)
+		e.Message = strings.ReplaceAll(e.Message, "create instance "+r.Name+": ", "") // the engine says that
+		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Tried: len(r.Candidates), Err: &e}
 	}
+	in.Tags = r.Tags // whatever the reply says: SetTags replaces all
 	cl.remember(in)
 	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o).Same(taken) }))
 	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at], Addresses: addresses(in.Addresses)}

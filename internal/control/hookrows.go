@@ -18,8 +18,16 @@ import (
 // and nothing about it is kept in memory except while it runs. Hooks of one instance run one after the other. No
 // decision waits for a hook.
 
-// hookInterval is how often the controller looks for hooks to repeat.
-const hookInterval = 2 * time.Second
+const (
+	hookInterval = 2 * time.Second  // between two searches for hooks to repeat
+	hookPause    = 30 * time.Second // before a hook runs again whose run could not be recorded
+)
+
+// hookEnd is the end of a hook's run, and whether it is recorded.
+type hookEnd struct {
+	id       int64
+	recorded bool
+}
 
 // hook returns the target of a pool's hook or, without a pool, of the fleet's; empty if there is none.
 func (c *Controller) hook(pool string, h drover.Hook) string {
@@ -88,21 +96,22 @@ func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 // time that one hook may take; the next controller runs the rest.
 func (c *Controller) runHooks(ctx context.Context) {
 	c.sweepScripts()
-	running, ended := map[int64]bool{}, make(chan int64)
+	running, ended := map[int64]bool{}, make(chan hookEnd)
 	stop, last := ctx.Done(), (<-chan time.Time)(nil)
 	tick := time.NewTicker(hookInterval)
 	defer tick.Stop()
 	for over := false; ; {
 		if !over {
-			c.beginHooks(context.WithoutCancel(ctx), running, ended)
+			c.beginHooks(ctx, running, ended)
 		}
 		c.hooksRunning.Store(int64(len(running)))
 		if stop == nil && len(running) == 0 {
 			return
 		}
 		select {
-		case id := <-ended:
-			delete(running, id)
+		case end := <-ended:
+			delete(running, end.id)
+			over = over || stop == nil && !end.recorded
 		case <-c.hookWake:
 		case <-tick.C:
 		case <-stop:
@@ -114,8 +123,8 @@ func (c *Controller) runHooks(ctx context.Context) {
 }
 
 // beginHooks starts hooks that are due, up to the limit.
-func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- int64) {
-	due, err := c.cfg.Store.Hooks(ctx, c.clock.now(), 2*hooksAtOnce)
+func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- hookEnd) {
+	due, err := c.cfg.Store.Hooks(context.WithoutCancel(ctx), c.clock.now(), 2*hooksAtOnce)
 	if err != nil {
 		c.cfg.Log.Error("the hooks to run cannot be read", logkey.Error, err)
 	}
@@ -128,14 +137,20 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 		}
 		running[h.ID] = true
 		go func() {
-			c.runRow(ctx, h)
-			ended <- h.ID
+			recorded := c.runRow(context.WithoutCancel(ctx), h)
+			if !recorded {
+				select {
+				case <-time.After(hookPause):
+				case <-ctx.Done():
+				}
+			}
+			ended <- hookEnd{h.ID, recorded}
 		}()
 	}
 }
 
-// runRow runs a hook and records that, or that it must run again.
-func (c *Controller) runRow(ctx context.Context, h store.Hook) {
+// runRow runs a hook and records that, or that it must run again. It reports whether it is recorded.
+func (c *Controller) runRow(ctx context.Context, h store.Hook) (recorded bool) {
 	target := c.hook(h.Pool, h.Fire.Hook)
 	var failure, ran error // a script that has run does not run again, even if it failed
 	switch {
@@ -163,6 +178,7 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	if h.Fire.Hook == drover.HookBroken && h.Epoch == c.epoch {
 		c.post(ctx, engine.Fired{Effect: h.Effect, Instance: h.Fire.Instance})
 	}
+	return err == nil
 }
 
 func isURL(target string) bool {

@@ -18,6 +18,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/store"
 	"drover/internal/webhook"
 )
 
@@ -216,6 +217,25 @@ func TestAHookRunsAgainUntilItsRunIsRecorded(t *testing.T) {
 	}
 	if left := must(second.cfg.Store.Hooks(t.Context(), second.clock.now(), 10))(t); len(left) > 0 {
 		t.Errorf("still to be run: %+v", left)
+	}
+}
+
+// covers P4
+func TestAHookWhoseRunCannotBeRecordedIsNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	told := filepath.Join(t.TempDir(), "told")
+	f.cfg.Hooks = map[drover.Hook]string{drover.HookReady: script(t, "echo ran >>"+told)}
+	c := must(New(t.Context(), f.cfg))(t)
+	recordEvent(t, c, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Cloud: "here"})
+	other := must(store.Open(t.Context(), filepath.Join(filepath.Dir(filepath.Dir(f.logs)), "drover.db")))(t)
+	defer other.Close()
+	must(other.Begin(t.Context(), f.cfg.Fleet))(t) // from now on, the first controller may not write
+	ctx, end := context.WithCancel(t.Context())
+	time.AfterFunc(500*time.Millisecond, end)
+	c.runHooks(ctx)
+	if n := strings.Count(string(must(os.ReadFile(told))(t)), "ran"); n == 0 || n > 3 {
+		t.Errorf("the hook ran %d times", n)
 	}
 }
 

@@ -76,3 +76,47 @@ func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
 		t.Errorf("the cloud has %+v", cloud.there)
 	}
 }
+
+// untagged is a cloud whose replies to create calls have no tags.
+type untagged struct {
+	driver.Cloud
+	fails error
+	tags  map[string]string // the last set
+}
+
+func (c *untagged) Create(_ context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	return driver.Instance{ID: "i-1"}, r.Candidates[0], c.fails
+}
+
+func (c *untagged) SetTags(_ context.Context, _ string, tags map[string]string) error {
+	c.tags = tags
+	return nil
+}
+
+func TestAHoldBeforeTheFirstListKeepsTheInstancesTags(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	cloud := &untagged{Cloud: f.cfg.Clouds[0].Driver}
+	f.cfg.Clouds[0].Driver = cloud
+	c := must(New(t.Context(), f.cfg))(t)
+	if _, ok := c.create(t.Context(), 1, pooled("")).(engine.Created); !ok {
+		t.Fatal("it was not created")
+	}
+	if err := c.setTags(t.Context(), engine.SetTags{Cloud: "here", ProviderID: "i-1", Idle: drover.IdleHold}); err != nil {
+		t.Fatal(err)
+	}
+	if cloud.tags[driver.TagFleet] != "test" || cloud.tags[driver.TagName] != "test-1" || cloud.tags[driver.TagIdle] != "hold" {
+		t.Errorf("its tags are %v", cloud.tags)
+	}
+}
+
+func TestAFailedCreateNamesTheInstanceOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Clouds[0].Driver = &untagged{Cloud: f.cfg.Clouds[0].Driver, fails: drover.Errorf(drover.KindCapacity, "create instance test-1: a: full; create instance test-1: b: full")}
+	c := must(New(t.Context(), f.cfg))(t)
+	failed, _ := c.create(t.Context(), 1, pooled("")).(engine.CreateFailed)
+	if failed.Err == nil || failed.Err.Kind != drover.KindCapacity || failed.Err.Message != "a: full; b: full" { // the engine says what was being created
+		t.Errorf("it failed with %v", failed.Err)
+	}
+}
