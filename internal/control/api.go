@@ -19,10 +19,6 @@ type apiListener struct {
 	once  sync.Once
 }
 
-func newAPIListener() *apiListener {
-	return &apiListener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
 // Accept waits for the next connection.
 func (l *apiListener) Accept() (net.Conn, error) {
 	select {
@@ -87,7 +83,7 @@ func (c *Controller) acceptAPI(l *link, conn int64) {
 }
 
 // Attempts listens for the connections that jobs make to DROVER_API on their instances, for an HTTP server.
-func (c *Controller) Attempts() net.Listener { return c.api }
+func (c *Controller) Attempts() net.Listener { return &c.api }
 
 // Attempt returns the live attempt that a token names; KindAuthentication if there is none.
 func (c *Controller) Attempt(ctx context.Context, token drover.Secret) (drover.AttemptID, error) {

@@ -248,29 +248,30 @@ func (c *Controller) told(l *link, err error) {
 // inputFiles is the files of a job's inputs, and how to open each by its hash.
 type inputFiles struct {
 	list  []drover.File
-	opens map[string]func() (io.ReadCloser, error)
-	sizes map[string]int64
-	named int64 // total size of other jobs' outputs, according to the records
+	opens map[string]func() (io.ReadCloser, int64, error) // with the size
+	named int64                                           // total size of other jobs' outputs, according to the records
 }
 
 func (in *inputFiles) add(f drover.File, open func() (io.ReadCloser, error)) {
 	in.list = append(in.list, f)
-	in.opens[f.Hash], in.sizes[f.Hash] = open, f.Size
+	in.opens[f.Hash] = func() (io.ReadCloser, int64, error) {
+		r, err := open()
+		return r, f.Size, err
+	}
 }
 
 func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
-	open, ok := in.opens[hash]
-	if !ok {
+	open := in.opens[hash]
+	if open == nil {
 		return nil, 0, drover.Errorf(drover.KindInvalid, "the runner asked for a file with hash %.12s, which is not one of the job's files", hash)
 	}
-	r, err := open()
-	return r, in.sizes[hash], err
+	return open()
 }
 
 // inputs lists what is placed in a job's working folder: files of the batch, and other jobs' outputs in a folder
 // named after each.
 func (c *Controller) inputs(ctx context.Context, spec jobSpec, index int) (*inputFiles, error) {
-	in := &inputFiles{opens: map[string]func() (io.ReadCloser, error){}, sizes: map[string]int64{}}
+	in := &inputFiles{opens: map[string]func() (io.ReadCloser, int64, error){}}
 	for _, f := range spec.filesOf(index) {
 		in.add(f, func() (io.ReadCloser, error) {
 			if size, there := c.cfg.Inputs.Size(f.Hash); there && size != f.Size {

@@ -6,50 +6,12 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
 )
-
-// checkList is the instances to be health-checked, as of the last decision.
-type checkList struct {
-	mu      sync.Mutex
-	now     []engine.Check // guarded by mu; never changed in place
-	changed chan struct{}  // buffered; signals that now has changed
-
-	engine   *engine.Engine // to which revision refers; only the loop uses these two
-	revision engine.GroupRevision
-}
-
-// showChecks updates the list after a decision. The loop calls it.
-func (c *Controller) showChecks(e *engine.Engine) {
-	l := &c.checks
-	revision := e.GroupRevision()
-	if l.engine == e && l.revision == revision {
-		return
-	}
-	l.engine, l.revision = e, revision
-	now := e.Checks()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(now)+len(l.now) == 0 {
-		return
-	}
-	l.now = now
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-}
-
-func (l *checkList) list() []engine.Check {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.now
-}
 
 const (
 	checkTick  = 200 * time.Millisecond // the maximum delay of a check
@@ -87,6 +49,8 @@ func (c *Controller) runChecks(ctx context.Context) {
 	k := &checker{c: c, of: map[int64]*checkedInstance{}, pass: map[string]time.Time{}, done: make(chan checkResult)}
 	ticks := time.NewTicker(checkTick)
 	defer ticks.Stop()
+	list, changed := c.toCheck()
+	k.follow(list, time.Now())
 	for {
 		tick := ticks.C
 		if len(k.of) == 0 {
@@ -98,8 +62,9 @@ func (c *Controller) runChecks(ctx context.Context) {
 				<-k.done
 			}
 			return
-		case <-c.checks.changed:
-			k.follow(c.checks.list(), time.Now())
+		case <-changed:
+			list, changed = c.toCheck()
+			k.follow(list, time.Now())
 		case r := <-k.done:
 			k.busy--
 			k.take(ctx, r, time.Now())

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,19 +124,18 @@ type Controller struct {
 	queries      chan query
 	ended        chan struct{} // closed when Run has ended
 	clock        clock
-	api          *apiListener
+	api          apiListener
 	work         sync.WaitGroup // effects and connections
 	inbox        inbox
 	replies      replies
-	groups       nodeGroups
-	checks       checkList
+	shown        shown
 	changes      changes
 	history      history
 	spools       spools
 	live         liveLogs
 	hookWake     chan struct{} // signals that hooks may be due
 	hooksRunning atomic.Int64
-	flights      *flights
+	flights      flights
 	roster       *roster
 	ready        readiness
 	refused      atomic.Pointer[string] // why the current configuration file is not in use
@@ -185,13 +185,12 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		events:   make(chan engine.Event, 1024),
 		queries:  make(chan query),
 		ended:    make(chan struct{}),
-		inbox:    newInbox(),
-		replies:  newReplies(),
-		groups:   newNodeGroups(),
-		checks:   checkList{changed: make(chan struct{}, 1)},
+		inbox:    inbox{nudged: make(chan struct{}, 1)},
+		replies:  replies{raised: make(chan struct{})},
+		shown:    shown{groups: drover.NewNodeGroups(nil), changed: make(chan struct{})},
 		changes:  changes{waiting: map[int64]*change{}},
 		history:  newHistory(state.Epoch),
-		flights:  newFlights(),
+		flights:  flights{flying: map[int64]flight{}, kinds: map[string]int{}},
 		roster:   newRoster(state.Instances),
 		hookWake: make(chan struct{}, 1),
 		spools:   spools{open: map[spoolKey]*spool{}},
@@ -201,9 +200,9 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		specs:    map[int64]jobSpec{},
 		uploads:  uploads{users: map[string]*sending{}},
 		tally:    tally{bytes: map[drover.JobID]int64{}},
+		api:      apiListener{conns: make(chan net.Conn), done: make(chan struct{})},
 	}
 	c.setup = c.newSetup(cfg.Setup, nil)
-	c.api = newAPIListener()
 	return c, nil
 }
 

@@ -32,7 +32,11 @@ func (c *Controller) follow(ctx context.Context, key spoolKey, s *spool) {
 	defer c.leave(key, s)
 	defer close(s.ended)
 	defer s.stop()
-	defer c.closeSpool(key, s)
+	defer func() {
+		c.spools.mu.Lock()
+		defer c.spools.mu.Unlock()
+		c.spools.close(key, s)
+	}()
 	f := follower{c: c, key: key, spool: s}
 	f.changed, f.done = c.changes.of(key.attempt.Job.Number)
 	defer func() { f.done() }()

@@ -18,8 +18,6 @@ type inbox struct {
 	last   int64 // the last wish that was read; only one goroutine at a time reads
 }
 
-func newInbox() inbox { return inbox{nudged: make(chan struct{}, 1)} }
-
 // nudge signals that the store has something new.
 func (b *inbox) nudge() {
 	select {
@@ -76,8 +74,6 @@ type replies struct {
 	refused map[int64]*drover.Error // of wishes answered while somebody waits; guarded by mu
 	raised  chan struct{}           // closed when last changes, and then replaced; guarded by mu
 }
-
-func newReplies() replies { return replies{raised: make(chan struct{})} }
 
 // ask keeps refusals from now on, until done.
 func (r *replies) ask() {
@@ -157,8 +153,7 @@ func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
 	if err := m.c.commit(ctx, m.l, m.c.withHooks(writes)); err != nil {
 		return err
 	}
-	m.c.showGroups(m.l.Engine)
-	m.c.showChecks(m.l.Engine)
+	m.c.show(m.l.Engine)
 	for _, w := range writes {
 		switch {
 		case w.Reply != nil:

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"drover"
@@ -25,19 +26,8 @@ func (c *Controller) MissingInputs(ctx context.Context, hashes []string) (missin
 			missing = append(missing, h)
 		}
 	}
-	return distinct(missing), nil
-}
-
-func distinct(list []string) []string {
-	seen := map[string]bool{}
-	kept := []string{}
-	for _, s := range list {
-		if !seen[s] {
-			kept = append(kept, s)
-		}
-		seen[s] = true
-	}
-	return kept
+	slices.Sort(missing)
+	return append([]string{}, slices.Compact(missing)...), nil
 }
 
 // PutInput stores contents under their hash, and the caller may use them from then on. The caller must send all of

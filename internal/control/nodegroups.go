@@ -15,23 +15,21 @@ import (
 	"drover/internal/engine"
 )
 
-// nodeGroups is the node groups as of the last decision, for callers that query them thousands of times a second.
-type nodeGroups struct {
+// shown is the node groups and the instances to be health-checked, as of the last decision, for callers that query them
+// thousands of times a second.
+type shown struct {
 	mu      sync.Mutex
-	now     *drover.NodeGroups // guarded by mu
-	changed chan struct{}      // closed when now changes, and then replaced; guarded by mu
+	groups  *drover.NodeGroups // guarded by mu
+	checks  []engine.Check     // guarded by mu; never changed in place
+	changed chan struct{}      // closed when they change, and then replaced; guarded by mu
 
 	engine   *engine.Engine // to which revision refers; only the loop uses these two
 	revision engine.GroupRevision
 }
 
-func newNodeGroups() nodeGroups {
-	return nodeGroups{now: drover.NewNodeGroups(nil), changed: make(chan struct{})}
-}
-
-// showGroups updates the node groups after a decision, before anybody hears of the decision. The loop calls it.
-func (c *Controller) showGroups(e *engine.Engine) {
-	g := &c.groups
+// show updates what is shown after a decision, before anybody hears of the decision. The loop calls it.
+func (c *Controller) show(e *engine.Engine) {
+	g := &c.shown
 	revision := e.GroupRevision()
 	if g.engine == e && g.revision == revision {
 		return
@@ -43,19 +41,26 @@ func (c *Controller) showGroups(e *engine.Engine) {
 			c.nameNode(list[i].Name, &list[i].Nodes[n])
 		}
 	}
-	now := drover.NewNodeGroups(list)
+	groups, checks := drover.NewNodeGroups(list), e.Checks()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.now = now
+	g.groups, g.checks = groups, checks
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
 // NodeGroups returns the node groups as of the last decision, and a channel that is closed when they have changed.
 func (c *Controller) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
-	c.groups.mu.Lock()
-	defer c.groups.mu.Unlock()
-	return c.groups.now, c.groups.changed
+	c.shown.mu.Lock()
+	defer c.shown.mu.Unlock()
+	return c.shown.groups, c.shown.changed
+}
+
+// toCheck returns the instances to be health-checked, likewise.
+func (c *Controller) toCheck() ([]engine.Check, <-chan struct{}) {
+	c.shown.mu.Lock()
+	defer c.shown.mu.Unlock()
+	return c.shown.checks, c.shown.changed
 }
 
 // nameNode gives a node the ID by which its cluster knows it or, until its cloud has named it, a substitute.
@@ -136,9 +141,7 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 			key.Instance, err = strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
 		}
 	} else {
-		err = c.Query(ctx, func(e *engine.Engine) {
-			key.Instance = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id })
-		})
+		key.Instance, err = c.departed(ctx, group, id)
 	}
 	if err != nil || key == (engine.NodeKey{}) {
 		return key, drover.Errorf(drover.KindNotFound, "node %.200q is not in group %.80s, so nothing was deleted", id, group)
@@ -148,10 +151,16 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 
 // GoneNode reports whether an ID was a node of the group whose instance is known to be gone.
 func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool, err error) {
+	instance, err := c.departed(ctx, group, id)
+	return instance != 0, err
+}
+
+// departed returns the former instance of a group whose node had an ID; 0 if there is none.
+func (c *Controller) departed(ctx context.Context, group, id string) (instance int64, err error) {
 	err = c.Query(ctx, func(e *engine.Engine) {
-		gone = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id }) != 0
+		instance = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id })
 	})
-	return gone, err
+	return instance, err
 }
 
 // JoinToken returns the token with which an instance's node joins its cluster.

@@ -78,8 +78,6 @@ type flight struct {
 	began  time.Time
 }
 
-func newFlights() *flights { return &flights{flying: map[int64]flight{}, kinds: map[string]int{}} }
-
 func (f *flights) begin(effect engine.Effect) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +124,7 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 	c.committing = 0
 	c.logSubmitted(events)
 	wake, err = l.Step(ctx, events)
-	c.showGroups(l.Engine)
-	c.showChecks(l.Engine)
+	c.show(l.Engine)
 	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
 	return wake, err
 }

@@ -451,7 +451,7 @@ func TestAWishThatComesTooLateIsRefused(t *testing.T) {
 
 func TestWishesAreAnsweredInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReplies()
+		r := replies{raised: make(chan struct{})}
 		ended := make(chan struct{})
 		var mu sync.Mutex
 		var got []string

@@ -63,7 +63,7 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 		ctx, stop := context.WithCancel(context.Background())
 		s = newSpool(file, stop)
 		c.spools.open[key] = s
-		s.uses++ // for fill
+		s.uses++ // for follow
 		go c.follow(ctx, key, s)
 	}
 	s.uses++
@@ -77,23 +77,16 @@ func (c *Controller) leave(key spoolKey, s *spool) {
 	switch s.uses--; s.uses {
 	case 1:
 		s.stop()
-		c.closeSpoolLocked(key, s)
+		c.spools.close(key, s)
 	case 0:
 		s.file.Close()
 	}
 }
 
-// closeSpool makes later readers read what was stored.
-func (c *Controller) closeSpool(key spoolKey, s *spool) {
-	c.spools.mu.Lock()
-	defer c.spools.mu.Unlock()
-	c.closeSpoolLocked(key, s)
-}
-
-// closeSpoolLocked is closeSpool with spools.mu held.
-func (c *Controller) closeSpoolLocked(key spoolKey, s *spool) {
-	if c.spools.open[key] == s {
-		delete(c.spools.open, key)
+// close makes later readers read what was stored. mu must be held.
+func (k *spools) close(key spoolKey, s *spool) {
+	if k.open[key] == s {
+		delete(k.open, key)
 	}
 }
 
