@@ -181,7 +181,7 @@ var layers = map[string]layer{
 	"internal/remote": {
 		does:    "the controller's end of an instance: SSH, host keys, runner deployment, the control stream",
 		ours:    []string{".", "internal/wire"},
-		outside: []string{"golang.org/x/crypto"},
+		outside: []string{"golang.org/x/crypto", "golang.org/x/sync"},
 	},
 	"internal/cgroup": {
 		does:    "CPU and memory limits, by control groups",

@@ -24,21 +24,39 @@ import (
 // if its runner refuses us, KindUnreachable for the network, and KindTransient otherwise, for example for a failed boot
 // probe. If the boot probe fails while the runner has attempts, Connect succeeds: see [Conn.ProbeFailed].
 func Connect(ctx context.Context, t Target) (*Conn, error) {
+	return visit(ctx, t, func(s *session) (*Conn, error) {
+		s.target.LoggedIn()
+		if s.target.BootProbe != "" {
+			return s.probed()
+		}
+		return s.control()
+	})
+}
+
+// visit dials, logs in and verifies the host key. Then it takes the steps, and ends the connection if they fail.
+func visit[T any](ctx context.Context, t Target, steps func(*session) (T, error)) (result T, err error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	d := newDeadlines(ctx, raw, step{"SSH handshake", drover.KindUnreachable, t.Timeouts.Handshake})
-	c, err := t.converse(ctx, raw, d)
+	s, err := t.login(ctx, raw, d)
+	if err == nil {
+		err = s.prove()
+	}
+	var reached T
+	if err == nil {
+		reached, err = steps(s)
+	}
 	if late := d.end(); err == nil {
 		err = late
 	}
 	if err != nil {
 		raw.Close()
-		return nil, err
+		return result, err
 	}
-	return c, nil
+	return reached, nil
 }
 
 func (t Target) dial(ctx context.Context) (net.Conn, error) {
@@ -54,22 +72,6 @@ func (t Target) dial(ctx context.Context) (net.Conn, error) {
 	default:
 		return nil, dial.fail(err)
 	}
-}
-
-// converse takes the steps that follow the dial.
-func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn, error) {
-	s, err := t.login(ctx, raw, d)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.prove(); err != nil {
-		return nil, err
-	}
-	t.LoggedIn()
-	if t.BootProbe != "" {
-		return s.probed()
-	}
-	return s.control()
 }
 
 // probed opens the control stream of an instance that must pass its boot probe. An instance that fails it may still run
@@ -113,15 +115,10 @@ func (s *session) prove() error {
 
 // proveByOutput runs the command on the instance and calls VerifyHostKey again, with the command's output.
 func (s *session) proveByOutput() error {
-	s.begin("running the command that verifies the host key", s.target.Timeouts.Command)
-	p, out, err := run(s.conn, shell(outputScript, s.first.Command), nil)
-	if err != nil && (p == nil || p.vanished()) {
-		return s.deadlines.fail(err)
-	}
+	shown, err := s.show("running the command that verifies the host key", "the command that verifies host key %s failed: %s", shell(outputScript, s.first.Command))
 	if err != nil {
-		return drover.Errorf(drover.KindTransient, "the command that verifies host key %s failed: %s", s.fingerprint(), p.stderr.lastLines())
+		return err
 	}
-	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
 	s.deadlines.begin(verify)
 	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
@@ -132,23 +129,31 @@ func (s *session) proveByOutput() error {
 	return nil
 }
 
-// proveBySecret reads the planted secret back.
+// proveBySecret reads the planted secret back. Until its init command has run, an instance does not have it.
 func (s *session) proveBySecret() error {
-	s.begin("reading back the installed secret", s.target.Timeouts.Command)
-	p, out, err := run(s.conn, shell(readScript, s.target.Proof.Path, s.target.Proof.Variable), nil)
-	if err != nil && (p == nil || p.vanished()) {
-		return s.deadlines.fail(err)
-	}
+	shown, err := s.show("reading back the installed secret", "the secret that verifies host key %s is not installed yet: %s", shell(readScript, s.target.Proof.Path, s.target.Proof.Variable))
 	if err != nil {
-		// Until its init command has run, an instance does not have the secret.
-		return drover.Errorf(drover.KindTransient, "the secret that verifies host key %s is not installed yet: %s", s.fingerprint(), p.stderr.lastLines())
+		return err
 	}
-	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	planted := []byte(s.target.Proof.Secret.Reveal())
 	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(shown), planted) == 0 {
 		return drover.Errorf(drover.KindHostKey, "host key %s is not verified: the installed secret is a different one", s.fingerprint())
 	}
 	return nil
+}
+
+// show runs a command and returns what it printed. failed is the error's text if the command fails.
+func (s *session) show(doing, failed, command string) ([]byte, error) {
+	s.begin(doing, s.target.Timeouts.Command)
+	p, out, err := run(s.conn, command, nil)
+	if err != nil && (p == nil || p.vanished()) {
+		return nil, s.deadlines.fail(err)
+	}
+	if err != nil {
+		return nil, drover.Errorf(drover.KindTransient, failed, s.fingerprint(), p.stderr.lastLines())
+	}
+	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
+	return shown, nil
 }
 
 func (s *session) fingerprint() string { return ssh.FingerprintSHA256(s.key) }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -24,35 +23,15 @@ date +%s
 // leaves nothing behind. It returns KindNotFound if there is no runner or it never heard a controller; its other errors
 // are those of [Connect].
 func Silence(ctx context.Context, t Target) (time.Duration, error) {
-	t = t.withDefaults()
-	raw, err := t.dial(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer raw.Close()
-	d := newDeadlines(ctx, raw, step{"SSH handshake", drover.KindUnreachable, t.Timeouts.Handshake})
-	silence, err := t.silence(ctx, raw, d)
-	if late := d.end(); err == nil {
-		err = late
-	}
-	return silence, err
-}
-
-// silence takes the steps that follow the dial.
-func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.Duration, error) {
-	s, err := t.login(ctx, raw, d)
-	if err == nil {
-		err = s.prove()
-	}
-	if err != nil {
-		return 0, err
-	}
-	s.begin("asking when it last heard from a controller", t.Timeouts.Command)
-	_, out, err := run(s.conn, t.runnerShell(silenceScript, t.RunnerDir), nil)
-	if err != nil {
-		return 0, d.fail(err)
-	}
-	return readSilence(out.bytes())
+	return visit(ctx, t, func(s *session) (time.Duration, error) {
+		defer s.raw.Close()
+		s.begin("asking when it last heard from a controller", s.target.Timeouts.Command)
+		_, out, err := run(s.conn, s.target.runnerShell(silenceScript, s.target.RunnerDir), nil)
+		if err != nil {
+			return 0, s.deadlines.fail(err)
+		}
+		return readSilence(out.bytes())
+	})
 }
 
 // readSilence reads what the script printed.

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"drover"
 	"drover/internal/wire"
@@ -103,30 +104,12 @@ func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open 
 			return drover.Errorf(drover.KindTransient, "the runner asks for %s, which is not an input of attempt %v", printable(hash), s.ID)
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	next := make(chan string)
-	var (
-		work  sync.WaitGroup
-		once  sync.Once
-		first error
-	)
-	for range min(maxTransfers, len(hashes)) {
-		work.Go(func() {
-			for hash := range next {
-				if err := c.put(ctx, hash, open); err != nil {
-					once.Do(func() { first = err })
-					cancel()
-				}
-			}
-		})
-	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(maxTransfers)
 	for _, hash := range hashes {
-		next <- hash
+		work.Go(func() error { return c.put(ctx, hash, open) })
 	}
-	close(next)
-	work.Wait()
-	return first
+	return work.Wait()
 }
 
 // upload is a blob that is being sent.
