@@ -24,25 +24,16 @@ type keptCloud struct {
 
 // keepClouds records the configuration of each cloud.
 func (f Folder) keepClouds(c *config.Config) error {
-	if err := f.writeClouds(c); err != nil {
-		return fmt.Errorf("storing the configuration of the clouds: %w", err)
-	}
-	return nil
-}
-
-func (f Folder) writeClouds(c *config.Config) error {
 	text, folder := c.Source()
 	data, err := json.Marshal(keptCloud{folder, string(text)})
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(f.File(".clouds"), 0o700); err != nil {
-		return err
-	}
+	err = errors.Join(err, os.MkdirAll(f.File(".clouds"), 0o700))
 	for _, cloud := range c.Clouds {
-		if err := KeepFile(f.keptCloud(cloud.Name), data); err != nil {
-			return err
+		if err == nil {
+			err = KeepFile(f.keptCloud(cloud.Name), data)
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("storing the configuration of the clouds: %w", err)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 		files: externalgrpc.Files{Cert: string(k.TLS.Cert), Key: string(k.TLS.Key), ClientCA: string(k.TLS.ClientCA)},
 		keeper: &kubenodes.Keeper{
 			Fleet: d.fleet.Controller, Cluster: cluster, Name: d.config.Fleet, Look: d.nodeLook, JoinTimeout: k.JoinTimeout, Log: d.Log,
-			Drain: kubenodes.Drain{Timeout: k.Drain.Timeout, BarePods: k.Drain.BarePods, LocalStorage: k.Drain.LocalStorage, SystemPods: k.Drain.SystemPods},
+			Drain: kubenodes.Drain(k.Drain),
 		},
 	}, nil
 }

@@ -39,8 +39,10 @@ type Look struct {
 
 // Drain is which pods may be evicted, and how long to try; 0: until the node is empty.
 type Drain struct {
-	Timeout                            time.Duration
-	BarePods, LocalStorage, SystemPods bool
+	Timeout      time.Duration
+	BarePods     bool
+	LocalStorage bool
+	SystemPods   bool
 }
 
 // Keeper looks after nodes.
