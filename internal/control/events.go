@@ -137,11 +137,9 @@ func (c *Controller) gap(missed int64, text string) drover.Event {
 	return drover.Event{Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: text}
 }
 
-var weights = map[string]int{string(engine.Debug): -1, string(engine.Info): 0, string(engine.Warn): 1}
-
 // wanted reports whether the filter accepts the event.
 func wanted(f drover.EventFilter, ev drover.Event) bool {
-	if weights[ev.Level] < weights[f.Level] {
+	if levels[engine.Level(ev.Level)] < levels[engine.Level(f.Level)] {
 		return false
 	}
 	if f.Instance != "" && ev.Instance != f.Instance {

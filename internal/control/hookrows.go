@@ -86,10 +86,7 @@ func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 	if f.Hook == drover.HookBroken && len(c.listeners(f)) == 0 {
 		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
 	}
-	select {
-	case c.hookWake <- struct{}{}:
-	default: // runHooks is about to check anyway
-	}
+	signal(c.hookWake)
 }
 
 // runHooks runs a limited number of hooks at a time until ctx ends. Then it starts those that are due for at most the

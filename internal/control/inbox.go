@@ -19,10 +19,13 @@ type inbox struct {
 }
 
 // nudge signals that the store has something new.
-func (b *inbox) nudge() {
+func (b *inbox) nudge() { signal(b.nudged) }
+
+// signal sends to a channel with room for one signal. A pending one suffices.
+func signal(to chan<- struct{}) {
 	select {
-	case b.nudged <- struct{}{}:
-	default: // a pending nudge suffices
+	case to <- struct{}{}:
+	default:
 	}
 }
 

@@ -211,7 +211,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	t := cl.target(c.cfg.Key, identity{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
+	t := cl.target(identity{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
 	t.Address = addr
 	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
 	t.Runner = runner

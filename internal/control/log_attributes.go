@@ -56,10 +56,8 @@ func (r *roster) add(in engine.Instance) {
 }
 
 func (r *roster) forget(id int64) {
-	for _, a := range r.known[id] {
-		if a.Key == logkey.Instance {
-			delete(r.names, a.Value.String())
-		}
+	if about := r.known[id]; about != nil {
+		delete(r.names, about[0].Value.String())
 	}
 	delete(r.known, id)
 }

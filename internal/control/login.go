@@ -18,17 +18,17 @@ import (
 )
 
 // target returns where and as whom to log in to an instance, and how to verify it.
-func (cl Cloud) target(key remote.FleetKey, who identity) remote.Target {
+func (cl Cloud) target(who identity) remote.Target {
 	address, user := cl.Reach(who.Instance)
 	var proof remote.Proof
 	if who.pinned == "" && who.cloud.Capabilities().HostKeys == driver.HostKeysSecret {
-		proof = remote.Proof{Path: driver.SecretFile, Variable: driver.SecretVariable, Secret: key.BootSecret(who.name)}
+		proof = remote.Proof{Path: driver.SecretFile, Variable: driver.SecretVariable, Secret: who.key.BootSecret(who.name)}
 	}
 	return remote.Target{
 		Proof:         proof,
 		Address:       address,
 		User:          user,
-		Signers:       append(slices.Clone(cl.SSH.Keys), key.LoginKey()),
+		Signers:       append(slices.Clone(cl.SSH.Keys), who.key.LoginKey()),
 		VerifyHostKey: who.verify,
 		RunnerDir:     cl.Folder,
 	}
@@ -61,7 +61,7 @@ func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Insta
 	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
 	}
-	return remote.Silence(ctx, cl.target(key, identity{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
+	return remote.Silence(ctx, cl.target(identity{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
 }
 
 // identity is the instance that should answer at an address.

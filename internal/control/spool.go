@@ -153,10 +153,7 @@ func (s *spool) reads(r *logReader, offset int64, more bool) {
 		delete(s.read, r)
 	}
 	s.mu.Unlock()
-	select {
-	case s.taken <- struct{}{}:
-	default:
-	}
+	signal(s.taken)
 }
 
 // readAt reads from an offset on. Without bytes or error it returns a channel that is closed once there is more.

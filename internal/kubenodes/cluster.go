@@ -195,7 +195,7 @@ func identify(config *tls.Config, dir string, u userConfig) error {
 const maxAnswer = 256 << 20
 
 // call makes one call to the API server, and decodes the answer into out unless that is nil.
-func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out any) error {
+func (c *Cluster) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -208,7 +208,10 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Content-Type", cmp.Or(kind, "application/json"))
+	r.Header.Set("Content-Type", "application/json")
+	if method == "PATCH" {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	if c.token != nil {
 		token, err := c.token()
 		if err != nil {

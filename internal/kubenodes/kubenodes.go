@@ -132,7 +132,7 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 func (k *Keeper) round(ctx context.Context) (failed error) {
 	defer func() { k.last = time.Now() }()
 	var nodes list[node]
-	err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes)
+	err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", nil, &nodes)
 	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
 	k.follow(groups)
 	if err != nil {
@@ -273,7 +273,7 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, ob
 // patch changes a node. If somebody else has changed it since it was read, patch fails, and the next round tries again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
-	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "application/merge-patch+json", map[string]any{"metadata": metadata, "spec": spec}, nil)
+	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), map[string]any{"metadata": metadata, "spec": spec}, nil)
 }
 
 // empty cordons a node and evicts its pods, and returns what is still waited for. If a pod must not be evicted, it does
@@ -290,7 +290,7 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 		k.seen[n.Instance].began = time.Now()
 	}
 	var pods list[pod]
-	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), "", nil, &pods); err != nil {
+	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), nil, &pods); err != nil {
 		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
 	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
@@ -344,7 +344,7 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 		}
 		path := "/api/v1/namespaces/" + p.Meta.Namespace + "/pods/" + p.Meta.Name + "/eviction"
 		body := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta{Name: p.Meta.Name, Namespace: p.Meta.Namespace}}
-		err := k.Cluster.call(ctx, "POST", path, "", body, nil)
+		err := k.Cluster.call(ctx, "POST", path, body, nil)
 		kind := drover.KindOf(err)
 		if err == nil || kind == drover.KindNotFound {
 			continue
@@ -374,7 +374,7 @@ func (k *Keeper) removeGone(ctx context.Context, groups *drover.NodeGroups, id s
 
 // remove deletes an object, unless it is gone already.
 func (k *Keeper) remove(ctx context.Context, path string) error {
-	err := k.Cluster.call(ctx, "DELETE", path, "", nil, nil)
+	err := k.Cluster.call(ctx, "DELETE", path, nil, nil)
 	if drover.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
@@ -394,7 +394,7 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 	}
 	var secrets list[secret]
 	const path = "/api/v1/namespaces/" + system + "/secrets"
-	if err := k.Cluster.call(ctx, "GET", path+"?labelSelector="+url.QueryEscape(fleetLabel+"="+k.Name), "", nil, &secrets); err != nil {
+	if err := k.Cluster.call(ctx, "GET", path+"?labelSelector="+url.QueryEscape(fleetLabel+"="+k.Name), nil, &secrets); err != nil {
 		return err
 	}
 	for _, s := range secrets.Items {
@@ -407,7 +407,7 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := k.Cluster.call(ctx, "POST", path, "", k.token(name, wanted[name]), nil); err != nil && drover.KindOf(err) != drover.KindConflict {
+		if err := k.Cluster.call(ctx, "POST", path, k.token(name, wanted[name]), nil); err != nil && drover.KindOf(err) != drover.KindConflict {
 			return err
 		}
 	}

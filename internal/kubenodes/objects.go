@@ -1,5 +1,7 @@
 package kubenodes
 
+import "slices"
+
 // The fields of Kubernetes objects that this package reads or writes.
 
 type meta struct {
@@ -70,28 +72,13 @@ type pod struct {
 // stays reports whether the pod need not be evicted: it belongs to its node, or has ended.
 func (p *pod) stays() bool {
 	_, mirror := p.Meta.Annotations["kubernetes.io/config.mirror"]
-	return mirror || p.ownedBy("DaemonSet", "Node") || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
-}
-
-func (p *pod) ownedBy(kinds ...string) bool {
-	for _, o := range p.Meta.Owners {
-		for _, k := range kinds {
-			if o.Kind == k {
-				return true
-			}
-		}
-	}
-	return false
+	owned := slices.ContainsFunc(p.Meta.Owners, func(o owner) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
+	return mirror || owned || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
 }
 
 // local reports whether the pod has storage on its node.
 func (p *pod) local() bool {
-	for _, v := range p.Spec.Volumes {
-		if v["emptyDir"] != nil || v["hostPath"] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Spec.Volumes, func(v map[string]any) bool { return v["emptyDir"] != nil || v["hostPath"] != nil })
 }
 
 type secret struct {

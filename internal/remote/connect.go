@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -119,11 +120,7 @@ func (s *session) proveByOutput() error {
 	if err != nil {
 		return err
 	}
-	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
-	s.deadlines.begin(verify)
-	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
-	defer cancel()
-	if refusal := s.judge(s.key, s.target.VerifyHostKey(ctx, s.key, append([]byte{}, shown...))); refusal != nil {
+	if refusal := s.judge(s.key, s.verify(s.key, append([]byte{}, shown...))); refusal != nil {
 		return refusal
 	}
 	return nil
@@ -179,7 +176,7 @@ var errAbsent = errors.New("the runner is missing")
 // missing.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
-	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))
+	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, strconv.FormatBool(s.compared))...))
 	if err != nil {
 		return nil, s.deadlines.fail(err)
 	}
@@ -204,14 +201,6 @@ func (s *session) tryControl() (*Conn, error) {
 		return nil, err
 	}
 	return newConn(s, p, lines, theirs), nil
-}
-
-// known returns the script argument that says whether the runner has been compared.
-func (s *session) known() string {
-	if s.compared {
-		return "compared"
-	}
-	return ""
 }
 
 // broken returns why reading from the command failed with err: if the output ended, how the command ended.

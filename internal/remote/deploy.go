@@ -29,9 +29,9 @@ whole() {
 	checkScript = wholeScript + `
 if whole "$1/$2" "$3" "$4"; then echo ` + presentWord + `; else echo ` + absentWord + `; fi
 `
-	// $5 and $6 are the fleet and the instance; $7 is not empty if this Connect has compared the runner before.
+	// $5 and $6 are the fleet and the instance; $7 is true if this Connect has compared the runner before.
 	controlScript = wholeScript + `
-if [ -n "$7" ] || whole "$1/$2" "$3" "$4"; then
+if [ "$7" = true ] || whole "$1/$2" "$3" "$4"; then
 	echo ` + presentWord + `
 	exec "$1/$2" control --dir "$1" --fleet "$5" --instance "$6"
 fi
@@ -113,7 +113,7 @@ func (s *session) deploy() error {
 	if err != nil {
 		return s.deadlines.fail(err)
 	}
-	present, err := readVerdict(bufio.NewReader(strings.NewReader(string(out.bytes()))))
+	present, err := readVerdict(bufio.NewReader(bytes.NewReader(out.bytes())))
 	if err != nil {
 		return s.deadlines.fail(err)
 	}

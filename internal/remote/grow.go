@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"drover"
@@ -54,7 +53,7 @@ const growTries = 120
 func (c *Conn) GrowRoot(ctx context.Context, size drover.Bytes) error {
 	kib := size / 1024 / 10 * 9
 	if _, _, err := runWithin(ctx, c.session.conn, shell(growScript, strconv.FormatInt(int64(kib), 10), strconv.Itoa(growTries))); err != nil {
-		return drover.Errorf(drover.KindTransient, "%s", fmt.Errorf("growing its file system: %w", err))
+		return transient("growing its file system", err)
 	}
 	return nil
 }

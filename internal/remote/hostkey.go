@@ -22,11 +22,7 @@ func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 		return s.refuse(drover.Errorf(drover.KindHostKey, "the host key changed from %s to %s within one connection",
 			ssh.FingerprintSHA256(s.key), ssh.FingerprintSHA256(key)))
 	}
-	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
-	s.deadlines.begin(verify)
-	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
-	defer cancel()
-	said := s.target.VerifyHostKey(ctx, key, nil)
+	said := s.verify(key, nil)
 	if errors.As(said, &s.first) {
 		said = nil // accepted until the command's output is known
 	}
@@ -36,6 +32,14 @@ func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	s.key = key
 	s.deadlines.begin(step{fmt.Sprintf("logging in as %s", s.target.User), drover.KindUnreachable, s.target.Timeouts.Login})
 	return nil
+}
+
+// verify calls VerifyHostKey, with the output of a command or nil.
+func (s *session) verify(key ssh.PublicKey, output []byte) error {
+	s.begin("verifying the host key", s.target.Timeouts.Verify)
+	ctx, cancel := context.WithTimeout(s.ctx, s.target.Timeouts.Verify)
+	defer cancel()
+	return s.target.VerifyHostKey(ctx, key, output)
 }
 
 func (s *session) refuse(why *drover.Error) error {
