@@ -283,7 +283,6 @@ var layers = map[string]layer{
 		does: "a running controller: clouds, folders, API, configuration reloads",
 		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/configimport", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
-		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/preview": {
 		does: "what a batch would rent and cost, by the engine's own decisions",

@@ -68,7 +68,7 @@ func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
 	s.ui.say("%s: stopping: running jobs get SIGTERM, then SIGKILL after %v; instances are destroyed; send a second signal to exit immediately",
 		signalName(sig), s.config.Instances.TermTimeout)
-	s.fleet.Controller.Stop(ctx, "stopped: drover run received "+signalName(sig))
+	s.fleet.Controller.Drain(ctx, "stopped: drover run received "+signalName(sig))
 }
 
 // leave ends this process while the run is still stopping or being cancelled.

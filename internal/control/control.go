@@ -194,7 +194,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		roster:   newRoster(state.Instances),
 		hookWake: make(chan struct{}, 1),
 		spools:   spools{open: map[spoolKey]*spool{}},
-		live:     liveLogs{kept: map[spoolKey]int64{}, ended: map[drover.AttemptID]bool{}},
+		live:     liveLogs{kept: map[spoolKey]int64{}},
 		links:    map[int64]*link{},
 		said:     map[int64][]string{},
 		specs:    map[int64]jobSpec{},
@@ -371,12 +371,10 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 
 var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has stopped")
 
-// Drain makes the controller start nothing more: see engine.DrainAsked.
-func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
-
-// Stop drains and also stops running jobs, which are requeued for the next controller, with why as the reason.
-func (c *Controller) Stop(ctx context.Context, why string) {
-	c.post(ctx, engine.DrainAsked{Stop: why})
+// Drain makes the controller start nothing more: see engine.DrainAsked. If stop is not empty, it also stops running
+// jobs, which are requeued for the next controller, with stop as the reason.
+func (c *Controller) Drain(ctx context.Context, stop string) {
+	c.post(ctx, engine.DrainAsked{Stop: stop})
 }
 
 // CloseFleet ends the fleet: every instance is destroyed as soon as it has no work; with now, also those that are

@@ -71,9 +71,12 @@ func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Dur
 	}
 }
 
+// IsFull reports whether an error means that a disk is full.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // orFull turns err into a full-disk error for the sender of data that does not fit.
 func orFull(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if IsFull(err) {
 		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when it has free space")
 	}
 	return err

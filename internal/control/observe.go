@@ -54,15 +54,12 @@ func (unobserved) HookRan(drover.Hook, error) {}
 
 func (unobserved) Done(engine.Effect, engine.Body, time.Duration) {}
 
-// Load is a Controller's current work.
-type Load struct {
-	Events  int            // waiting to be decided on
-	Effects map[string]int // in progress, by kind
-}
-
-// Load returns how busy the controller is. It waits for nothing.
-func (c *Controller) Load() Load {
-	return Load{Events: len(c.events), Effects: c.flights.count()}
+// Load returns how many events wait to be decided on, and how many effects are in progress, by kind. It waits for
+// nothing.
+func (c *Controller) Load() (events int, effects map[string]int) {
+	c.flights.mu.Lock()
+	defer c.flights.mu.Unlock()
+	return len(c.events), maps.Clone(c.flights.kinds)
 }
 
 // flights is the effects in progress.
@@ -95,12 +92,6 @@ func (f *flights) end(effect int64) (flight, bool) {
 		f.kinds[done.effect.Kind()]--
 	}
 	return done, ok
-}
-
-func (f *flights) count() map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return maps.Clone(f.kinds)
 }
 
 // answered records which effect an event answers, if any.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -18,10 +19,12 @@ const livePace = 2 * time.Second
 // liveLogs is the logs of running attempts, stored where the complete ones will be, so that a reader of a run's folder
 // sees them grow. When an attempt ends, its complete logs replace them.
 type liveLogs struct {
-	mu    sync.Mutex                // held while a log is written
-	kept  map[spoolKey]int64        // how far each stream is stored; guarded by mu
-	ended map[drover.AttemptID]bool // attempts whose complete logs are being, or have been, stored; guarded by mu
+	mu   sync.Mutex         // held while a log is written
+	kept map[spoolKey]int64 // how far each stream is stored, or complete; guarded by mu
 }
+
+// complete is how far the streams of an attempt are stored whose complete logs are being, or have been, stored.
+const complete = math.MaxInt64
 
 // growLogs stores what attempts have written since the last time.
 func (c *Controller) growLogs(ctx context.Context) {
@@ -81,7 +84,7 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	}
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()
-	if c.live.ended[id] {
+	if c.live.kept[key] == complete {
 		return nil
 	}
 	if writer, err := c.cfg.Results.LogsOf(c.folder(spec), id.Job.Index); err != nil || writer > id.Number { // a later attempt has begun
@@ -108,7 +111,9 @@ func (s *liveLogs) from(key spoolKey) int64 {
 func (s *liveLogs) end(id drover.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended[id] = true
+	for _, out := range streams {
+		s.kept[spoolKey{id, out.Stream}] = complete
+	}
 }
 
 // forget drops all attempts except the running ones.
@@ -116,5 +121,4 @@ func (s *liveLogs) forget(running map[drover.AttemptID]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.kept, func(key spoolKey, _ int64) bool { return !running[key.attempt] })
-	maps.DeleteFunc(s.ended, func(id drover.AttemptID, _ bool) bool { return !running[id] })
 }

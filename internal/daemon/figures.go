@@ -16,8 +16,7 @@ func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 		return s, err
 	}
 	err = f.Controller.Query(ctx, func(e *engine.Engine) { s.Census, s.Pools = e.Census(), e.Pools() })
-	load := f.Controller.Load()
-	s.Events, s.Effects = load.Events, load.Effects
+	s.Events, s.Effects = f.Controller.Load()
 	return s, err
 }
 

@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"drover"
 	"drover/internal/atomicfile"
 	"drover/internal/config"
+	"drover/internal/control"
 )
 
 // A controller that finds its disk full does not start, since it could not record what it does. It reports that and
@@ -30,7 +29,7 @@ func KeepFile(path string, data []byte) error {
 // that a service manager starts the controller again.
 func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
-		if IsFull(err) || IsFull(tryRoom(folder)) {
+		if control.IsFull(err) || control.IsFull(tryRoom(folder)) {
 			return drover.Errorf(drover.KindTransient, "the disk that holds %s is full: %v", folder, err).
 				WithHint("free up space there, then start the controller again; nothing was changed")
 		}
@@ -40,9 +39,6 @@ func (f Folder) orFull(err error) error {
 	}
 	return drover.AsError(err, drover.KindInternal)
 }
-
-// IsFull reports whether an error means that a disk is full.
-func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // leastRoom is the least room that a controller needs to start.
 const leastRoom = 64 << 10

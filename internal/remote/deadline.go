@@ -13,7 +13,7 @@ import (
 type step struct {
 	doing string           // what we are doing, the beginning of an error's text
 	kind  drover.ErrorKind // of an error without a kind of its own
-	limit time.Duration
+	limit time.Duration    // after which the connection is closed; 0: none
 }
 
 // fail makes err an error of the step.
@@ -52,7 +52,12 @@ func newDeadlines(ctx context.Context, conn io.Closer, first step) *deadlines {
 func (d *deadlines) begin(s step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.enterLocked(s)
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	if d.step = s; s.limit == 0 {
+		return
+	}
 	d.timer = time.AfterFunc(s.limit, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -60,20 +65,6 @@ func (d *deadlines) begin(s step) {
 			d.closeLocked(drover.Errorf(s.kind, "%s: no answer within %v", s.doing, s.limit))
 		}
 	})
-}
-
-// enter is begin for a step that has its own timeout, after which the connection is still needed.
-func (d *deadlines) enter(s step) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.enterLocked(s)
-}
-
-func (d *deadlines) enterLocked(s step) {
-	if d.timer != nil {
-		d.timer.Stop()
-	}
-	d.step = s
 }
 
 func (d *deadlines) closeLocked(why error) {

@@ -156,9 +156,9 @@ func (e *exactReader) Read(p []byte) (int, error) {
 // bootProbe runs the boot probe. If the probe hangs, its channel is closed and the command is left behind, but the
 // connection stays open, since the runner must still be contacted.
 func (s *session) bootProbe() error {
-	probe := step{"boot probe", drover.KindTransient, s.target.Timeouts.BootProbe}
-	s.deadlines.enter(probe)
-	ctx, cancel := context.WithTimeoutCause(s.ctx, probe.limit, fmt.Errorf("no answer within %v", probe.limit))
+	s.begin("boot probe", 0)
+	limit := s.target.Timeouts.BootProbe
+	ctx, cancel := context.WithTimeoutCause(s.ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	p, out, err := runWithin(ctx, s.conn, shell(s.target.BootProbe))
 	switch {
