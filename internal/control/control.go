@@ -119,7 +119,6 @@ type SSH struct {
 type Controller struct {
 	cfg          Config
 	state        engine.State // initial
-	epoch        int64
 	events       chan engine.Event
 	queries      chan query
 	ended        chan struct{} // closed when Run has ended
@@ -138,8 +137,8 @@ type Controller struct {
 	flights      flights
 	roster       *roster
 	ready        readiness
-	refused      atomic.Pointer[string] // why the current configuration file is not in use
-	full         fullDisk
+	refused      atomic.Pointer[string]        // why the current configuration file is not in use
+	full         atomic.Pointer[drover.Reason] // the full disk that a commit waits for; nil: none
 
 	uploads uploads
 	tally   tally
@@ -181,7 +180,6 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	c := &Controller{
 		cfg:      cfg,
 		state:    state,
-		epoch:    state.Epoch,
 		events:   make(chan engine.Event, 1024),
 		queries:  make(chan query),
 		ended:    make(chan struct{}),

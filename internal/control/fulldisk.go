@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,30 +18,17 @@ const (
 	lastTry  = 5 * time.Second
 )
 
-// fullDisk is the full disk that a commit waits for. Meanwhile nothing is decided, no effect leaves, and no
-// submission is accepted; events queue up.
-type fullDisk struct {
-	why atomic.Pointer[drover.Reason] // nil: no commit waits
-}
-
-// err returns why changes are refused while a commit waits.
-func (f *fullDisk) err() error {
-	if f.why.Load() == nil {
-		return nil
-	}
-	return store.ErrFull
-}
-
 // commitWhenRoom commits, and while the disk is full it waits and repeats the same writes, since a failed commit
-// leaves nothing in the records. The engine has already decided; queries are answered meanwhile.
+// leaves nothing in the records. The engine has already decided; queries are answered meanwhile. No effect leaves, and no
+// submission is accepted; events queue up.
 func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func() error) error {
 	err := try()
 	if !errors.Is(err, store.ErrFull) {
 		return err
 	}
 	c.note(engine.Note{Level: engine.Warn, Text: "the controller makes no decisions and accepts nothing new until there is free disk space: " + err.Error()})
-	c.full.why.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
-	defer c.full.why.Store(nil)
+	c.full.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
+	defer c.full.Store(nil)
 	for wait := firstTry; errors.Is(err, store.ErrFull); wait = min(2*wait, lastTry) {
 		if err := c.answerFor(ctx, l, wait); err != nil {
 			return err
@@ -89,7 +75,7 @@ func (q query) answer(e *engine.Engine) {
 
 // suspended returns why the controller can change nothing now; nil if it can, as far as is known.
 func (c *Controller) suspended() *drover.Reason {
-	if why := c.full.why.Load(); why != nil {
+	if why := c.full.Load(); why != nil {
 		return why
 	}
 	c.ready.mu.Lock()

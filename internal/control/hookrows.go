@@ -60,7 +60,7 @@ func (c *Controller) hookRows(row engine.HookRow) (all []engine.Write) {
 			row.Address, _ = cl.Reach(in)
 		}
 	}
-	row.Epoch = c.epoch
+	row.Epoch = c.state.Epoch
 	for _, row.Pool = range pools {
 		all = append(all, engine.Write{Hook: new(row)})
 	}
@@ -172,7 +172,7 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) (recorded bool) {
 	case failure != nil:
 		log.Info("a hook failed and will be retried", logkey.Error, failure)
 	}
-	if h.Fire.Hook == drover.HookBroken && h.Epoch == c.epoch {
+	if h.Fire.Hook == drover.HookBroken && h.Epoch == c.state.Epoch {
 		c.post(ctx, engine.Fired{Effect: h.Effect, Instance: h.Fire.Instance})
 	}
 	return err == nil

@@ -16,8 +16,8 @@ import (
 
 // Submit accepts a batch: see [drover.Queue].
 func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
-	if err := c.full.err(); err != nil {
-		return drover.Receipt{}, fmt.Errorf("accepting jobs: %w", err)
+	if c.full.Load() != nil {
+		return drover.Receipt{}, fmt.Errorf("accepting jobs: %w", store.ErrFull)
 	}
 	numbers, done, err := c.cfg.Store.Submitted(ctx, s)
 	if err == nil && !done {

@@ -23,11 +23,13 @@ type link struct {
 	c        *Controller
 	ctx      context.Context
 
-	ordered       ordered
 	absurd        bool          // it has named an impossible attempt; only its reader goroutine uses this and the next two
 	calmed        bool          // it has reported that its cloud withdrew a notice
 	healthReports int           // how often it has reported its health
 	claims        chan struct{} // an element for each connection of a job to be accepted
+
+	ordering sync.Mutex   // held while orders are sent
+	ordered  *wire.Orders // the last orders sent to its runner; nil: none yet; guarded by ordering
 
 	mu   sync.Mutex
 	ends map[drover.AttemptID]drover.Exit // exits of attempts, with the ends of their output; guarded by mu
@@ -213,7 +215,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	}
 	t := cl.target(identity{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
 	t.Address = addr
-	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
+	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.state.Epoch
 	t.Runner = runner
 	t.Timeouts = remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline}
 	t.LoggedIn = func() { c.cfg.Observer.LoggedIn(f.Instance, c.clock.now()) }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -39,17 +40,17 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 		return
 	}
 	done, err := c.cfg.Store.Told(ctx, t, failure, c.clock.now())
-	switch {
-	case err != nil:
+	if err != nil {
 		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)
-	case failure != nil && (done || !c.cfg.Shared): // a run ends before the next try
-		why := drover.AsError(failure, drover.KindTransient)
-		log := c.cfg.Log.With(logkey.Batch, t.Message.Batch, logkey.Error, why.Message)
-		if why.Hint != "" {
-			log = log.With(logkey.Hint, why.Hint)
-		}
-		log.Error("a message about a batch could not be sent")
-	case failure != nil:
-		c.cfg.Log.Info("a message about a batch could not be sent and will be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+	}
+	if err != nil || failure == nil {
+		return
+	}
+	why := drover.AsError(failure, drover.KindTransient)
+	about := []slog.Attr{slog.String(logkey.Batch, t.Message.Batch), slog.String(logkey.Error, why.Message)}
+	if done || !c.cfg.Shared { // a run ends before the next try
+		c.log(slog.LevelError, "a message about a batch could not be sent", about, slog.String(logkey.Hint, why.Hint))
+	} else {
+		c.log(slog.LevelInfo, "a message about a batch could not be sent and will be retried", about)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"drover"
@@ -14,12 +13,6 @@ import (
 	"drover/internal/logkey"
 	"drover/internal/wire"
 )
-
-// ordered is the last orders sent to a link's runner.
-type ordered struct {
-	mu   sync.Mutex
-	last *wire.Orders // nil: none yet; guarded by mu
-}
 
 // orders returns the current setup's orders, with what the cloud's driver adds. A hold overrides everything automatic,
 // even if the controller is lost: an instance that its tag marks as held does not power itself off.
@@ -54,13 +47,13 @@ func (s *setup) probe(pool string) string { return cmp.Or(s.Pools[pool].Probe, s
 
 // order sends the current orders to an instance's runner, unless it has them.
 func (l *link) order() {
-	l.ordered.mu.Lock()
-	defer l.ordered.mu.Unlock()
+	l.ordering.Lock()
+	defer l.ordering.Unlock()
 	now := l.orders()
-	if last := l.ordered.last; last != nil && *last == now {
+	if l.ordered != nil && *l.ordered == now {
 		return
 	}
-	l.ordered.last = &now
+	l.ordered = &now
 	l.c.told(l, l.conn.Order(now))
 }
 

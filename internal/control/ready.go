@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/internal/engine"
+	"drover/internal/store"
 )
 
 // readyTime is how long the loop and the store may take to show that they are healthy.
@@ -24,8 +25,8 @@ type readiness struct {
 // Ready returns why the controller is not ready to serve: its loop does not answer in time, its records cannot be
 // written, or a commit waits for room on the disk.
 func (c *Controller) Ready(ctx context.Context) error {
-	if err := c.full.err(); err != nil {
-		return err
+	if c.full.Load() != nil {
+		return store.ErrFull
 	}
 	c.ready.mu.Lock()
 	defer c.ready.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"drover"
@@ -23,6 +24,7 @@ import (
 	"drover/internal/engine/pool"
 	"drover/internal/httpapi"
 	"drover/internal/logkey"
+	"drover/internal/record"
 	"drover/internal/remote"
 	"drover/internal/store"
 	"drover/internal/telemetry"
@@ -59,7 +61,9 @@ type Fleet struct {
 	Inputs     *blob.Dir
 	clouds     []control.Cloud
 	Key        remote.FleetKey
-	recording  *recording
+	recording  *record.Recorder
+	stop       context.CancelFunc // ends the recording; nil: there is none
+	recorded   sync.WaitGroup     // until it has ended
 	log        *slog.Logger
 	closed     bool
 }
@@ -108,7 +112,11 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if err := checkBudget(ctx, o.Config, f.clouds, o.Log); err != nil {
 		return err
 	}
-	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
+	header := record.Header{Program: o.Program.Version, Settings: o.Config.Hash()}
+	f.recording = record.NewRecorder(record.NewFolder(o.File("recording"), record.DefaultLimit), header, o.Log)
+	recording, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	f.recorded.Go(func() { f.recording.Run(recording) })
 	cfg := control.Config{
 		Fleet:   o.Fleet,
 		Version: o.Program.Version,
@@ -212,8 +220,9 @@ func (f *Fleet) Close() {
 		return
 	}
 	f.closed = true
-	if f.recording != nil {
-		f.recording.Close()
+	if f.stop != nil {
+		f.stop()
+		f.recorded.Wait()
 	}
 	CloseClouds(f.clouds)
 	if f.results != nil {

@@ -75,8 +75,8 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 		waiting: make(map[drover.AttemptID]chan<- wire.Message),
 		uploads: make(map[string]*upload),
 	}
-	c.transfers = newPool(maxTransfers, c)
-	c.apis = newPool(maxAPIs, c)
+	c.transfers = &pool{conn: c, slots: make(chan struct{}, maxTransfers)}
+	c.apis = &pool{conn: c, slots: make(chan struct{}, maxAPIs)}
 	return c
 }
 

@@ -26,10 +26,6 @@ type pool struct {
 	free []*bulk // the last used is last; guarded by mu
 }
 
-func newPool(size int, conn *Conn) *pool {
-	return &pool{conn: conn, slots: make(chan struct{}, size)}
-}
-
 // lease is a bulk channel lent for one operation. It is closed when the operation's context ends.
 type lease struct {
 	*bulk
