@@ -241,7 +241,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.work.Go(func() { c.runChecks(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
-	c.work.Go(func() { every(work, tellInterval, func() { c.Tell(work) }) })
+	c.work.Go(func() {
+		every(work, tellInterval, func() {
+			if !c.Tell(work) {
+				pause(work)
+			}
+		})
+	})
 	if !c.cfg.Shared {
 		c.work.Go(func() { every(work, livePace, func() { c.growLogs(work) }) })
 	}

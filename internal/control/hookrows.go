@@ -18,10 +18,8 @@ import (
 // and nothing about it is kept in memory except while it runs. Hooks of one instance run one after the other. No
 // decision waits for a hook.
 
-const (
-	hookInterval = 2 * time.Second  // between two searches for hooks to repeat
-	hookPause    = 30 * time.Second // before a hook runs again whose run could not be recorded
-)
+// hookInterval is how often the controller looks for hooks to repeat.
+const hookInterval = 2 * time.Second
 
 // hookEnd is the end of a hook's run, and whether it is recorded.
 type hookEnd struct {
@@ -136,10 +134,7 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 		go func() {
 			recorded := c.runRow(context.WithoutCancel(ctx), h)
 			if !recorded {
-				select {
-				case <-time.After(hookPause):
-				case <-ctx.Done():
-				}
+				pause(ctx)
 			}
 			ended <- hookEnd{h.ID, recorded}
 		}()

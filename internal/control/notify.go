@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"drover"
@@ -18,33 +19,39 @@ const (
 )
 
 // Tell sends the notifications about batches that are due. A failed one is repeated later, or dropped with a log
-// line.
-func (c *Controller) Tell(ctx context.Context) {
+// line. Tell reports whether all are recorded as sent.
+func (c *Controller) Tell(ctx context.Context) (recorded bool) {
 	due, err := c.cfg.Store.Tellings(ctx, c.clock.now(), tellAtOnce)
 	if err != nil && ctx.Err() == nil {
 		c.cfg.Log.Error("messages about batches cannot be read", logkey.Error, err)
 	}
 	var all sync.WaitGroup
+	var failed atomic.Bool
 	for _, t := range due {
-		all.Go(func() { c.tell(ctx, t) })
+		all.Go(func() {
+			if !c.tell(ctx, t) {
+				failed.Store(true)
+			}
+		})
 	}
 	all.Wait()
 	if err := c.cfg.Store.ForgetTold(ctx); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Error("old messages about batches cannot be deleted", logkey.Error, err)
 	}
+	return !failed.Load()
 }
 
-func (c *Controller) tell(ctx context.Context, t store.Telling) {
+func (c *Controller) tell(ctx context.Context, t store.Telling) (recorded bool) {
 	failure := webhook.Send(ctx, c.current().Notify, t.URL, t.Message)
 	if ctx.Err() != nil {
-		return
+		return true
 	}
 	done, err := c.cfg.Store.Told(ctx, t, failure, c.clock.now())
 	if err != nil {
 		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)
 	}
 	if err != nil || failure == nil {
-		return
+		return err == nil
 	}
 	why := drover.AsError(failure, drover.KindTransient)
 	about := []slog.Attr{slog.String(logkey.Batch, t.Message.Batch), slog.String(logkey.Error, why.Message)}
@@ -53,4 +60,5 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	} else {
 		c.log(slog.LevelInfo, "a message about a batch could not be sent and will be retried", about)
 	}
+	return true
 }

@@ -63,3 +63,14 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 		}
 	}
 }
+
+// unrecorded is how long to wait before something is repeated that could not be recorded as done.
+const unrecorded = 30 * time.Second
+
+// pause waits that long, or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(unrecorded):
+	case <-ctx.Done():
+	}
+}
