@@ -18,21 +18,8 @@ import (
 	"drover/internal/wire"
 )
 
-// streams are an attempt's two output streams, by their names in runners and in results.
-var streams = []struct {
-	drover.Stream
-	blob string
-}{{drover.Stdout, blob.Stdout}, {drover.Stderr, blob.Stderr}}
-
-// blobOf returns a stream's name in results.
-func blobOf(stream drover.Stream) string {
-	for _, s := range streams {
-		if s.Stream == stream {
-			return s.blob
-		}
-	}
-	return ""
-}
+// streams are an attempt's two output streams, with their names in results.
+var streams = map[drover.Stream]string{drover.Stdout: blob.Stdout, drover.Stderr: blob.Stderr}
 
 // output returns the end of one of an attempt's streams, and the stream's total length.
 func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {

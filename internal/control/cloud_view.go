@@ -137,6 +137,7 @@ func sighting(in driver.Instance) engine.Sighting {
 	if err != nil || price < 0 || drover.Money(price) > maxPrice {
 		price = 0
 	}
+	stopped, _ := time.Parse(time.RFC3339, tag(driver.TagStopped)) // Drover stopped it then; the zero time if it did not
 	return engine.Sighting{
 		ProviderID:   in.ID,
 		Name:         tag(driver.TagName),
@@ -154,20 +155,11 @@ func sighting(in driver.Instance) engine.Sighting {
 		Addresses:    addresses(in.Addresses),
 		Ending:       in.State == driver.Stopping,
 		Stopped:      in.State == driver.Stopped,
-		Kept:         stoppedAt(tag(driver.TagStopped)),
+		Kept:         drover.TimeOf(stopped),
 		Reclaimed:    in.Reclaimed,
 		Failed:       in.Failed,
 		Ended:        in.Ended,
 	}
-}
-
-// stoppedAt returns when Drover stopped an instance with this tag; 0 if it did not.
-func stoppedAt(tag string) drover.Time {
-	at, err := time.Parse(time.RFC3339, tag)
-	if err != nil {
-		return 0
-	}
-	return drover.TimeOf(at)
 }
 
 // maxAddress is longer than any address.

@@ -57,16 +57,16 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 	// A section that is not read to its end occupies its channel until the context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, s := range streams {
-		tail, size := output(exit, s.Stream)
+	for stream, name := range streams {
+		tail, size := output(exit, stream)
 		section := func(offset, n int64) (io.Reader, error) {
 			if size == int64(len(tail)) {
 				return strings.NewReader(tail[offset : offset+n]), nil
 			}
-			return l.conn.FetchLog(ctx, id, string(s.Stream), offset, n)
+			return l.conn.FetchLog(ctx, id, string(stream), offset, n)
 		}
-		if err := c.cfg.Results.WriteLog(ctx, c.folder(spec), id.Job.Index, s.blob, size, section); err != nil {
-			return fmt.Errorf("storing %s of attempt %v: %w", s.Stream, id, err)
+		if err := c.cfg.Results.WriteLog(ctx, c.folder(spec), id.Job.Index, name, size, section); err != nil {
+			return fmt.Errorf("storing %s of attempt %v: %w", stream, id, err)
 		}
 	}
 	return nil

@@ -122,9 +122,9 @@ const followPatience = 10 * time.Minute
 func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 	ctx, cancel := context.WithTimeout(ctx, followPatience)
 	defer cancel()
-	for _, out := range streams {
+	for stream := range streams {
 		c.spools.mu.Lock()
-		s := c.spools.open[spoolKey{id, out.Stream}]
+		s := c.spools.open[spoolKey{id, stream}]
 		c.spools.mu.Unlock()
 		if s == nil {
 			continue
@@ -147,16 +147,4 @@ func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance i
 		return 0, io.EOF
 	}
 	return instance, nil
-}
-
-// linkOf returns the connection to the instance of a live attempt.
-func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
-	instance, err := c.where(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if l := c.link(instance); l != nil {
-		return l, nil
-	}
-	return nil, errNotConnected
 }

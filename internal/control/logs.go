@@ -20,7 +20,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 		return nil, err
 	case job.Array != nil:
 		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has its own output", r.Job).WithHint("choose an element, such as %v.%d", r.Job, job.Array.First)
-	case blobOf(r.Stream) == "":
+	case streams[r.Stream] == "":
 		return nil, drover.Errorf(drover.KindInvalid, "%.40q is not an output stream", string(r.Stream)).WithHint("the streams are stdout and stderr")
 	}
 	spec, err := c.spec(ctx, r.Job.Number)
@@ -48,7 +48,7 @@ func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpe
 	case job.Attempts[at].State.Live():
 		return nil, nil
 	}
-	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream))
+	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, streams[r.Stream])
 	switch state := job.Attempts[at].State; {
 	case err == nil:
 		return seek(log, r.Offset)
@@ -226,7 +226,7 @@ func (r *logReader) openStored() error {
 	if writer != r.attempt.Number && r.request.Follow {
 		return io.EOF
 	}
-	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))
+	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, streams[r.request.Stream])
 	if drover.KindOf(err) == drover.KindNotFound {
 		return io.EOF
 	}
@@ -266,9 +266,13 @@ func (r *pieces) Read(p []byte) (int, error) {
 }
 
 func (r *pieces) fetch() error {
-	l, err := r.c.linkOf(r.ctx, r.key.attempt)
+	instance, err := r.c.where(r.ctx, r.key.attempt)
 	if err != nil {
 		return err
+	}
+	l := r.c.link(instance)
+	if l == nil {
+		return errNotConnected
 	}
 	from, err := l.conn.FetchLog(r.ctx, r.key.attempt, string(r.key.stream), r.offset, pieceSize)
 	if err != nil {

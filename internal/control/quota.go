@@ -152,8 +152,8 @@ func (c *Controller) writeTally(ctx context.Context) {
 
 // sizeOf returns the size of an attempt's logs and outputs.
 func (c *Controller) sizeOf(exit drover.Exit, files []drover.File) (bytes int64) {
-	for _, s := range streams {
-		if _, size := output(exit, s.Stream); size > 0 {
+	for stream := range streams {
+		if _, size := output(exit, stream); size > 0 {
 			bytes += max(block, min(size, c.cfg.Results.LogLimit()))
 		}
 	}

@@ -53,8 +53,8 @@ func (c *Controller) growLogs(ctx context.Context) {
 // growLogsOf is growLogs for one instance, one stream after the other.
 func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
 	for _, id := range attempts {
-		for _, s := range streams {
-			if err := c.keepPiece(ctx, l, id, s.Stream, s.blob); err != nil {
+		for stream, name := range streams {
+			if err := c.keepPiece(ctx, l, id, stream, name); err != nil {
 				c.cfg.Log.Debug("storing a log", logkey.Attempt, id.String(), logkey.Error, err)
 			}
 		}
@@ -111,8 +111,8 @@ func (s *liveLogs) from(key spoolKey) int64 {
 func (s *liveLogs) end(id drover.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, out := range streams {
-		s.kept[spoolKey{id, out.Stream}] = complete
+	for stream := range streams {
+		s.kept[spoolKey{id, stream}] = complete
 	}
 }
 

@@ -21,7 +21,10 @@ func (c *Conn) probe() {
 // suspended does not count: the silence was ours. Nor does one that timed out while our Handler held up the stream.
 func (c *Conn) alive() bool {
 	for silent := 0; silent < 2; {
-		c.discardPong()
+		select {
+		case <-c.pongs: // a late answer to an earlier ping
+		default:
+		}
 		if c.send(wire.Message{Ping: &wire.Ping{N: time.Now().UnixNano()}}) != nil {
 			return true // closed, with its reason set
 		}
@@ -36,14 +39,6 @@ func (c *Conn) alive() bool {
 		}
 	}
 	return false
-}
-
-// discardPong drops a late answer to an earlier ping.
-func (c *Conn) discardPong() {
-	select {
-	case <-c.pongs:
-	default:
-	}
 }
 
 // ending is how a wait ended.
