@@ -201,6 +201,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		api:      apiListener{conns: make(chan net.Conn), done: make(chan struct{})},
 	}
 	c.setup = c.newSetup(cfg.Setup, nil)
+	c.Refuse("")
 	return c, nil
 }
 

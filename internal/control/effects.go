@@ -20,15 +20,12 @@ func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 		o.c.note(n)
 	}
 	for _, f := range effects {
-		o.c.work.Go(func() { o.c.carryOut(o.ctx, f) })
+		o.c.work.Go(func() {
+			o.c.flights.begin(f)
+			o.c.do(o.ctx, f)
+			o.c.done(f.ID, nil)
+		})
 	}
-}
-
-// carryOut carries out an effect and reports it to the Observer.
-func (c *Controller) carryOut(ctx context.Context, f engine.Effect) {
-	c.flights.begin(f)
-	c.do(ctx, f)
-	c.done(f.ID, nil)
 }
 
 // do carries out one effect and posts the event with its result.

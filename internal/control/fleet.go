@@ -221,12 +221,7 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 func (c *Controller) Refuse(why string) { c.refused.Store(&why) }
 
 // Refused returns the last text recorded by Refuse.
-func (c *Controller) Refused() string {
-	if why := c.refused.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
+func (c *Controller) Refused() string { return *c.refused.Load() }
 
 func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {
 	for _, b := range states {

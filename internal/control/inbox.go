@@ -146,29 +146,36 @@ func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 	return c.replies.wait(ctx, row, c.ended)
 }
 
-// committer commits to the store, then wakes those who wait for the changes.
+// committer commits to the store and reports it, then wakes those who wait for the changes.
 type committer struct {
 	c *Controller
 	l *loop.Loop
 }
 
 func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
-	if err := m.c.commit(ctx, m.l, m.c.withHooks(writes)); err != nil {
+	c, began := m.c, time.Now()
+	rows := c.withHooks(writes)
+	err := c.commitWhenRoom(ctx, m.l, func() error { return c.cfg.Store.Commit(ctx, rows) })
+	c.committing = time.Since(began)
+	c.cfg.Observer.Committed(c.clock.now(), rows, c.committing, err)
+	if err != nil {
 		return err
 	}
-	m.c.show(m.l.Engine)
+	c.logWrites(rows)
+	c.keepRunnerLogs(ctx, rows)
+	c.show(m.l.Engine)
 	for _, w := range writes {
 		switch {
 		case w.Reply != nil:
-			m.c.replies.deliver(*w.Reply)
+			c.replies.deliver(*w.Reply)
 		case w.Job != nil:
-			m.c.changes.tell(w.Job.Number)
+			c.changes.tell(w.Job.Number)
 		case w.Ended != nil:
-			m.c.changes.tell(w.Ended.Number)
+			c.changes.tell(w.Ended.Number)
 		case w.Element != nil:
-			m.c.changes.tell(w.Element.Job)
+			c.changes.tell(w.Element.Job)
 		case w.Attempt != nil:
-			m.c.changes.tell(w.Attempt.Attempt.ID.Job.Number)
+			c.changes.tell(w.Attempt.Attempt.ID.Job.Number)
 		}
 	}
 	return nil

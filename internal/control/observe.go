@@ -119,16 +119,3 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
 	return wake, err
 }
-
-// commit writes to the store, and reports it.
-func (c *Controller) commit(ctx context.Context, l *loop.Loop, writes []engine.Write) error {
-	began := time.Now()
-	err := c.commitWhenRoom(ctx, l, func() error { return c.cfg.Store.Commit(ctx, writes) })
-	c.committing = time.Since(began)
-	c.cfg.Observer.Committed(c.clock.now(), writes, c.committing, err)
-	if err == nil {
-		c.logWrites(writes)
-		c.keepRunnerLogs(ctx, writes)
-	}
-	return err
-}
