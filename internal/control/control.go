@@ -167,12 +167,18 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	if state.StaleRecords != nil && cfg.Trust {
-		if err := trust(ctx, cfg, &state); err != nil {
+		cfg.Log.Warn("trusting the records, as requested: attempts that started after the copy was made may start again", logkey.Note, state.StaleRecords.Text)
+		state.StaleRecords = nil
+		if err := cfg.Store.Commit(ctx, []engine.Write{{Current: true}}); err != nil {
 			return nil, err
 		}
 	}
-	if err := logSetAside(ctx, cfg); err != nil {
+	aside, err := cfg.Store.SetAside(ctx)
+	if err != nil {
 		return nil, err
+	}
+	for _, what := range aside {
+		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: check whether the attempt is still running, then raise the job's priority or cancel it", logkey.Note, what)
 	}
 	if cfg.Observer == nil {
 		cfg.Observer = unobserved{}
@@ -203,22 +209,6 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	c.setup = c.newSetup(cfg.Setup, nil)
 	c.Refuse("")
 	return c, nil
-}
-
-// trust accepts possibly stale records at an operator's request.
-func trust(ctx context.Context, cfg Config, state *engine.State) error {
-	cfg.Log.Warn("trusting the records, as requested: attempts that started after the copy was made may start again", logkey.Note, state.StaleRecords.Text)
-	state.StaleRecords = nil
-	return cfg.Store.Commit(ctx, []engine.Write{{Current: true}})
-}
-
-// logSetAside logs records that could not be loaded.
-func logSetAside(ctx context.Context, cfg Config) error {
-	all, err := cfg.Store.SetAside(ctx)
-	for _, what := range all {
-		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: check whether the attempt is still running, then raise the job's priority or cancel it", logkey.Note, what)
-	}
-	return err
 }
 
 // Run drives the fleet until ctx ends or the store refuses a commit; on a full disk it waits for space. It leaves

@@ -108,7 +108,8 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), Owner()
-	d.counted = d.Program.telemetry()
+	v := d.Program.Build()
+	d.counted = telemetry.New(telemetry.Build{Version: v.Version, Revision: v.Commit, Go: v.Go})
 	if d.traced, err = d.counted.Trace(ctx, d.config.Fleet); err != nil {
 		return err
 	}

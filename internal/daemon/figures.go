@@ -19,9 +19,3 @@ func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	s.Events, s.Effects = f.Controller.Load()
 	return s, err
 }
-
-// telemetry returns a Telemetry for a controller of this program.
-func (p Program) telemetry() *telemetry.Telemetry {
-	v := p.Build()
-	return telemetry.New(telemetry.Build{Version: v.Version, Revision: v.Commit, Go: v.Go})
-}

@@ -78,8 +78,7 @@ func (d *daemon) nodeLook(group string) kubenodes.Look {
 	if p == nil {
 		return kubenodes.Look{}
 	}
-	g := nodeGroupOf(*p)
-	return kubenodes.Look{Labels: g.Labels, Taints: g.Taints}
+	return kubenodes.Look(*nodeGroupOf(*p))
 }
 
 // templateLook describes a node group's template node, which has no startup taint: a usable node has none either.
