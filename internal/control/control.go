@@ -343,7 +343,9 @@ func (c *Controller) until(wake drover.Time) time.Duration {
 
 // post sends an event to the loop, unless the controller ends first.
 func (c *Controller) post(ctx context.Context, body engine.Body) {
-	c.answered(body)
+	if effect, _ := engine.Answer(body); effect != 0 {
+		c.done(effect, body)
+	}
 	select {
 	case c.events <- engine.Event{At: c.clock.now(), Body: body}:
 	case <-ctx.Done():

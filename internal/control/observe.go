@@ -82,27 +82,17 @@ func (f *flights) begin(effect engine.Effect) {
 	f.kinds[effect.Kind()]++
 }
 
-// end removes an effect, if it is still there: one that was answered may continue, as a connection does.
-func (f *flights) end(effect int64) (flight, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	done, ok := f.flying[effect]
-	if ok {
-		delete(f.flying, effect)
-		f.kinds[done.effect.Kind()]--
-	}
-	return done, ok
-}
-
-// answered records which effect an event answers, if any.
-func (c *Controller) answered(body engine.Body) {
-	if effect, _ := engine.Answer(body); effect != 0 {
-		c.done(effect, body)
-	}
-}
-
+// done reports the end of an effect, unless that was reported before: one that was answered may continue, as a
+// connection does.
 func (c *Controller) done(effect int64, answer engine.Body) {
-	if f, ok := c.flights.end(effect); ok {
+	c.flights.mu.Lock()
+	f, ok := c.flights.flying[effect]
+	if ok {
+		delete(c.flights.flying, effect)
+		c.flights.kinds[f.effect.Kind()]--
+	}
+	c.flights.mu.Unlock()
+	if ok {
 		took := time.Since(f.began)
 		c.cfg.Observer.Done(f.effect, answer, took)
 		c.logDone(f.effect, answer, took)
