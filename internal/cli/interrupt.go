@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -121,7 +121,7 @@ func (s *session) tellStopped(sum drover.Summary) error {
 func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	if sig == os.Interrupt || s.cancelOnInterrupt {
 		s.ui.say("%s: nothing was started", signalName(sig))
-		return errors.Join(exit(exitInterrupted), s.folder.Remove())
+		return cmp.Or(s.folder.Remove(), error(exit(exitInterrupted)))
 	}
 	s.ui.close()
 	fmt.Fprintf(s.app.err, "%s: detached before anything was started. To resume:\n    drover run --resume %s\n", signalName(sig), s.folder.ID)

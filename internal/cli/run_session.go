@@ -139,19 +139,23 @@ func (s *session) finish(ctx context.Context) error {
 	}
 }
 
-// submitOrLeave submits the batch, whose inputs may be large. A signal meanwhile ends the run before it starts.
+// submitOrLeave submits the batch, whose inputs may be large. A signal meanwhile ends the run before it starts, unless
+// the batch is among the records by then.
 func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) error {
-	ctx, cancel := context.WithCancel(ctx)
+	submitting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	submitted := make(chan error, 1)
-	go func() { submitted <- s.submit(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- s.submit(submitting) }()
 	select {
-	case err := <-submitted:
+	case err := <-ended:
 		return err
 	case sig := <-signals:
 		cancel()
-		if err := <-submitted; err == nil {
-			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was submitted already
+		<-ended
+		asking, cancel := context.WithTimeout(ctx, detachTimeout)
+		defer cancel()
+		if submitted, err := s.submitted(asking); submitted || err != nil {
+			return s.interrupt(ctx, sig)
 		}
 		return s.leaveBeforeBegin(sig)
 	}
@@ -194,23 +198,27 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// submit submits the batch once: the records show whether that was done before.
-func (s *session) submit(ctx context.Context) error {
+// submitted reports whether the batch was submitted, by this process or an earlier one.
+func (s *session) submitted(ctx context.Context) (bool, error) {
 	st, err := s.svc.Status(ctx)
-	if err != nil {
-		return err
-	}
+	jobs := 0
 	for _, n := range st.Jobs {
-		if n > 0 {
-			return nil
-		}
+		jobs += n
+	}
+	return jobs > 0, err
+}
+
+// submit submits the batch once.
+func (s *session) submit(ctx context.Context) error {
+	if submitted, err := s.submitted(ctx); submitted || err != nil {
+		return err
 	}
 	silent := *s.app
 	silent.terminal = false // the run's own bar is there
 	if err := silent.upload(ctx, s.svc, &s.plan.Batch, 0); err != nil {
 		return err
 	}
-	_, err = s.svc.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
+	_, err := s.svc.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
 	return err
 }
 

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+)
+
+// slowController answers only the second request for its status.
+type slowController struct {
+	fakeController
+	asked chan struct{}
+}
+
+func (s *slowController) Status(ctx context.Context) (drover.Status, error) {
+	select {
+	case s.asked <- struct{}{}:
+		<-ctx.Done()
+		return drover.Status{}, ctx.Err()
+	default:
+		return drover.Status{Jobs: map[drover.JobState]int{drover.JobRunning: 1}}, nil
+	}
+}
+
+func TestASignalBeforeTheControllerOfAResumedRunAnswersDetachesTheRun(t *testing.T) {
+	svc := &slowController{asked: make(chan struct{}, 1)}
+	var said bytes.Buffer
+	s := &session{app: &app{err: &said}, svc: svc, folder: &daemon.RunFolder{ID: "run-a", Path: t.TempDir()}, config: config.Default("run"), ui: &progress{err: &said}}
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	err := s.submitOrLeave(t.Context(), signals)
+	if !errors.Is(err, exit(exitInterrupted)) || !strings.Contains(said.String(), "running jobs (1) keep running") {
+		t.Errorf("%v: %s", err, said.String())
+	}
+}
