@@ -127,7 +127,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 			job.Inputs, job.Foreach, job.ForeachPaths, job.After, job.AfterAny = nil, nil, nil, nil, nil
 		}
 	}
-	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)
+	return file.Batch, a.upload(ctx, svc, &file.Batch)
 }
 
 // tellFollowers names the jobs that were to run after a retried one and were cancelled because it did not succeed.

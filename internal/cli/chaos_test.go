@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,7 +147,7 @@ func (c *chaos) connect(t *testing.T) drover.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return paced{client}
+	return paced{client, &app{answered: new(atomic.Bool), toldAway: new(atomic.Bool)}}
 }
 
 // rest waits, without more trouble, until every job is final. It also does what people must do: it releases held

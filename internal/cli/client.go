@@ -36,7 +36,7 @@ func (a *app) service(context.Context) (drover.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paced{client}, nil
+	return paced{client, a}, nil
 }
 
 // findController reports everything that is missing at once.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,11 +152,12 @@ func aConfiguration(t *testing.T, listen string) string {
 }
 
 func TestPacing(t *testing.T) {
+	a := &app{answered: new(atomic.Bool), toldAway: new(atomic.Bool)}
 	t.Run("retries when the controller allows it", func(t *testing.T) {
 		early := drover.Errorf(drover.KindRateLimit, "too many")
 		early.RetryAt = drover.TimeOf(time.Now().Add(time.Millisecond))
 		calls := 0
-		got, err := inTime(t.Context(), func() (int, error) {
+		got, err := inTime(t.Context(), a, func() (int, error) {
 			if calls++; calls < 3 {
 				return 0, early
 			}
@@ -169,7 +171,7 @@ func TestPacing(t *testing.T) {
 		late := drover.Errorf(drover.KindRateLimit, "too many")
 		late.RetryAt = drover.TimeOf(time.Now().Add(time.Hour))
 		for _, fault := range []error{late, errors.New("other")} {
-			if _, err := inTime(t.Context(), func() (int, error) { return 0, fault }); !errors.Is(err, fault) {
+			if _, err := inTime(t.Context(), a, func() (int, error) { return 0, fault }); !errors.Is(err, fault) {
 				t.Errorf("%v", err)
 			}
 		}

@@ -311,6 +311,17 @@ func TestWaitCommand(t *testing.T) {
 			t.Errorf("%s", r.err)
 		}
 	})
+	t.Run("every command with --retry-for waits for a controller that does not answer", func(t *testing.T) {
+		down := drover.Errorf(drover.KindUnreachable, "restarting")
+		for _, args := range [][]string{{"logs", "1"}, {"logs", "--batch", "hello"}, {"outputs", "1"}, {"submit", "--input", os.Args[0], "--", "true"}} {
+			f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}, faults: []error{down, down}, inputs: map[string]string{}}
+			f.serve(t)
+			r := droverCommand(t, args...)
+			if r.want(t, 0, "", "the controller is answering again\n"); strings.Count(r.err, "is not answering") != 1 {
+				t.Errorf("%s: %s", args, r.err)
+			}
+		}
+	})
 	t.Run("gives up when --retry-for is over", func(t *testing.T) {
 		f := &fakeController{faults: slices.Repeat([]error{drover.Errorf(drover.KindTransient, "restarting")}, 100)}
 		f.serve(t)
@@ -491,9 +502,9 @@ func TestOtherCommands(t *testing.T) {
 	})
 	t.Run("when the connection breaks, events continue after the last one with an id", func(t *testing.T) {
 		var out bytes.Buffer
-		a := &app{out: &out, err: io.Discard, answered: new(atomic.Bool), patient: true}
+		a := &app{out: &out, err: io.Discard, answered: new(atomic.Bool), toldAway: new(atomic.Bool), patience: time.Minute, patient: true}
 		w := &brokenWatch{}
-		if err := a.events(t.Context(), w, eventsFlags{level: "info", recent: true, patience: time.Minute}); err != nil {
+		if err := a.events(t.Context(), w, eventsFlags{level: "info", recent: true}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"", "1-1"}, w.asked); diff != "" || strings.Count(out.String(), "one\n") != 1 {

@@ -188,7 +188,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration, wrong
 		if wrong != nil && err.Error() == wrong.Error() {
 			return "", nil // reported with the configuration
 		}
-		if _, is := away(err); !is || time.Since(began) >= patience {
+		if !away(err) || time.Since(began) >= patience {
 			return "", err
 		}
 		if err := backoff.For(ctx, 50*time.Millisecond); err != nil {

@@ -22,7 +22,6 @@ type eventsFlags struct {
 	job      string
 	instance string
 	level    string
-	patience time.Duration
 }
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -43,7 +42,7 @@ an object. If the controller goes away, drover events waits until it is back.`,
 	flags.StringVar(&f.job, "job", "", "only events about this `JOB`, or the elements of this array")
 	flags.StringVar(&f.instance, "instance", "", "only events about the instance with this `name`")
 	flags.StringVar(&f.level, "level", "info", "lowest `level` to show: debug, info or warn")
-	addPatience(cmd, &f.patience)
+	a.addPatience(cmd)
 	complete(cmd, "job", a.completeJobs)
 	complete(cmd, "instance", a.completeInstances)
 	complete(cmd, "level", completeWords(levels...))
@@ -75,7 +74,7 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 	}
 	for {
 		var broken error // a failed write
-		err := a.patiently(ctx, f.patience, func() error {
+		err := a.patiently(ctx, func() error {
 			for event, err := range svc.Events(ctx, filter) {
 				if err != nil {
 					return err

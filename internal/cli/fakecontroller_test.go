@@ -174,6 +174,9 @@ func (f *fakeController) Submit(_ context.Context, s drover.Submission) (r drove
 func (f *fakeController) MissingInputs(_ context.Context, hashes []string) (missing []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.call("MissingInputs"); err != nil {
+		return nil, err
+	}
 	for _, h := range hashes {
 		if _, ok := f.inputs[h]; !ok {
 			missing = append(missing, h)

@@ -13,13 +13,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"time"
 
 	"drover"
 )
 
 // fetched yields outputs, each after it is in the folder.
-func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[jobOutput, error], folder string, patience time.Duration) iter.Seq2[jobOutput, error] {
+func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[jobOutput, error], folder string) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
 		var root *os.Root // once there is a file to write
 		defer func() {
@@ -32,7 +31,7 @@ func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[job
 				root, err = openFolder(folder)
 			}
 			if err == nil {
-				err = a.fetch(ctx, svc, root, o, patience)
+				err = a.fetch(ctx, svc, root, o)
 			}
 			o.place = filepath.Join(folder, o.place)
 			if !yield(o, err) || err != nil {
@@ -50,7 +49,7 @@ func openFolder(folder string) (*os.Root, error) {
 }
 
 // fetch writes one file below the root, complete and verified or not at all. No path can lead out of the root.
-func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
+func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
 		return drover.Errorf(drover.KindInternal, "job %v has an output whose path points outside its folder: %q", o.Job, o.Path)
 	}
@@ -58,7 +57,7 @@ func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobO
 		return err
 	}
 	partial := path.Join(path.Dir(o.place), ".drover-"+rand.Text()[:8])
-	err := a.receive(ctx, svc, root, partial, o, patience)
+	err := a.receive(ctx, svc, root, partial, o)
 	if err == nil {
 		err = root.Rename(partial, o.place)
 	}
@@ -70,7 +69,7 @@ func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobO
 
 // receive writes an output to a new file and verifies its hash. When the connection breaks, it continues at the same
 // offset.
-func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name string, o jobOutput, patience time.Duration) error {
+func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name string, o jobOutput) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(o.file.Mode).Perm()|0o200)
 	if err != nil {
 		return err
@@ -79,7 +78,7 @@ func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name
 	sum := sha256.New()
 	at, size := int64(0), o.file.Size
 	for whole := size == 0; !whole; {
-		err := a.patiently(ctx, patience, func() error {
+		err := a.patiently(ctx, func() error {
 			content, err := svc.OpenOutput(ctx, o.Job, o.Path, at)
 			if err != nil {
 				return err
@@ -88,7 +87,7 @@ func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name
 			n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(content, size+1-at))
 			at += n
 			whole = err == nil || at >= size
-			if _, is := away(err); is && n > 0 {
+			if away(err) && n > 0 {
 				return nil // there was progress, so it continues from there
 			}
 			return err

@@ -17,12 +17,11 @@ import (
 // logsFlags are the flags of `drover logs`.
 type logsFlags struct {
 	ofBatch
-	follow   bool
-	stdout   bool
-	stderr   bool
-	tail     int // number of lines; negative: all
-	attempt  int // 0: the last one
-	patience time.Duration
+	follow  bool
+	stdout  bool
+	stderr  bool
+	tail    int // number of lines; negative: all
+	attempt int // 0: the last one
 }
 
 func (a *app) logsCommand() *cobra.Command {
@@ -50,7 +49,7 @@ with the name of the element that wrote it.`,
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "show only the last `N` lines of each stream, and with -f everything after them")
 	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "show the attempt with this `number`; default: the last")
-	addPatience(cmd, &f.patience)
+	a.addPatience(cmd)
 	cmd.ValidArgsFunction = a.completeJobs
 	return cmd
 }
@@ -109,7 +108,7 @@ func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job d
 			continue
 		}
 		last := &tail{most: f.tail}
-		reader := &follower{app: *a, svc: svc, to: s.to, patience: f.patience, tail: -1, attempts: max(1, len(job.Attempts))}
+		reader := &follower{app: a, svc: svc, to: s.to, tail: -1, attempts: max(1, len(job.Attempts))}
 		reader.request = drover.LogRequest{Job: job.ID, Stream: s.stream, Attempt: f.attempt}
 		if f.tail >= 0 {
 			reader.to = last
@@ -130,14 +129,12 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	speaks := *a
 	for _, f := range []*follower{{request: drover.LogRequest{Stream: drover.Stdout}, to: to.out}, {request: drover.LogRequest{Stream: drover.Stderr}, to: to.err}} {
 		if f.to == nil {
 			continue
 		}
-		f.app, f.svc, f.patience, f.tail = speaks, svc, flags.patience, flags.tail
+		f.app, f.svc, f.tail = a, svc, flags.tail
 		f.request.Job, f.request.Follow = id, true
-		speaks.err = io.Discard // both streams would print the same messages
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
 				cancel(err)
@@ -150,12 +147,11 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 
 // follower reads one stream, and continues at the same place after the connection breaks or the controller restarts.
 type follower struct {
-	app      app
-	svc      drover.Queue
-	request  drover.LogRequest // its Offset is how many bytes were shown
-	to       io.Writer
-	patience time.Duration
-	tail     int // how many existing lines are shown first; negative: all
+	app     *app
+	svc     drover.Queue
+	request drover.LogRequest // its Offset is how many bytes were shown
+	to      io.Writer
+	tail    int // how many existing lines are shown first; negative: all
 
 	attempts int   // the job's attempts when the shown bytes started to count, at least one
 	broken   error // a failed write
@@ -180,14 +176,13 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	for {
 		err := f.once(ctx)
-		_, again := away(err)
 		switch {
 		case f.broken != nil || ctx.Err() != nil:
 			return errors.Join(f.broken, ctx.Err())
-		case err != nil && !again, err == nil && !f.request.Follow:
+		case err != nil && !away(err), err == nil && !f.request.Follow:
 			return err
 		}
-		job, jobErr := f.look(ctx)
+		job, jobErr := f.svc.Job(ctx, f.request.Job)
 		if jobErr != nil || err == nil && job.State.Final() {
 			return jobErr
 		}
@@ -207,20 +202,11 @@ func (f *follower) first(ctx context.Context) error {
 	return errors.Join(err, last.print(f.to))
 }
 
-// look waits for the controller and gets the job.
-func (f *follower) look(ctx context.Context) (job drover.Job, err error) {
-	err = f.app.patiently(ctx, f.patience, func() error {
-		job, err = f.svc.Job(ctx, f.request.Job)
-		return err
-	})
-	return job, err
-}
-
 // once opens the stream at the current offset and shows it until it ends. If the job has had another attempt since, it
 // starts at that attempt's beginning.
 func (f *follower) once(ctx context.Context) error {
 	if f.attempts == 0 || f.request.Offset > 0 {
-		job, err := f.look(ctx)
+		job, err := f.svc.Job(ctx, f.request.Job)
 		if err != nil {
 			return err
 		}

@@ -100,22 +100,18 @@ func (m *manyLogs) elements() drover.JobFilter {
 }
 
 // final reports whether all of the jobs are final.
-func (m *manyLogs) final(ctx context.Context) (final bool, err error) {
-	err = m.app.patiently(ctx, m.flags.patience, func() error {
-		final = true
-		some := false
-		for job, err := range allJobs(ctx, m.svc, m.filter) {
-			if err != nil {
-				return err
-			}
-			some, final = true, final && job.State.Final()
+func (m *manyLogs) final(ctx context.Context) (bool, error) {
+	some, final := false, true
+	for job, err := range allJobs(ctx, m.svc, m.filter) {
+		if err != nil {
+			return false, err
 		}
-		if !some {
-			return noBatch(m.filter.Batch)
-		}
-		return nil
-	})
-	return final, err
+		some, final = true, final && job.State.Final()
+	}
+	if !some {
+		return false, noBatch(m.filter.Batch)
+	}
+	return final, nil
 }
 
 // each calls do with the streams of one job or element.

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"path"
 	"strconv"
-	"time"
 
 	"drover/internal/human"
 
@@ -19,8 +18,7 @@ import (
 // outputsFlags are the flags of `drover outputs`.
 type outputsFlags struct {
 	ofBatch
-	to       string
-	patience time.Duration
+	to string
 }
 
 func (a *app) outputsCommand() *cobra.Command {
@@ -39,14 +37,14 @@ files. Fetched files are verified, and nothing is written outside the folder.`,
 				return err
 			}
 			if f.to != "" {
-				files = a.fetched(ctx, svc, files, f.to, f.patience)
+				files = a.fetched(ctx, svc, files, f.to)
 			}
 			return printList(a, outputListing, files)
 		}),
 	})
 	f.add(a, cmd, "list or fetch the outputs of every job")
 	cmd.Flags().StringVar(&f.to, "to", "", "fetch the files into this `folder`")
-	addPatience(cmd, &f.patience)
+	a.addPatience(cmd)
 	cmd.ValidArgsFunction = a.completeJobs
 	if err := cmd.MarkFlagDirname("to"); err != nil {
 		panic(err) // only if the flag does not exist

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,8 +38,10 @@ type app struct {
 	lists     priceLists // replace the clouds' own offerings
 
 	connect  func(context.Context) (drover.Service, error) // returns the controller that commands call
-	patient  bool                                          // the command line sets how long to wait for it
+	patience time.Duration                                 // how long to wait for it
+	patient  bool                                          // the command line sets patience
 	answered *atomic.Bool                                  // the controller has answered this command
+	toldAway *atomic.Bool                                  // the user was told that the controller does not answer
 }
 
 // run runs one command line and returns the exit code.
@@ -46,7 +49,7 @@ func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *o
 	// If the reader closes the pipe, this process must not die while instances run. Catch the signal rather than ignore
 	// it, since child processes inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
+	a := &app{program: p, answered: new(atomic.Bool), toldAway: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""
 	a.connect = a.service
 	root := a.root()
@@ -76,7 +79,9 @@ Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.addFlags(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		a.patient = cmd.Flags().Changed("retry-for")
+		if a.patient = cmd.Flags().Changed("retry-for"); cmd.Flags().Lookup("retry-for") == nil {
+			a.patience = 0
+		}
 		return a.output.check(cmd)
 	}
 	a.addCommands(root)

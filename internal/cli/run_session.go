@@ -215,7 +215,7 @@ func (s *session) submit(ctx context.Context) error {
 	}
 	silent := *s.app
 	silent.terminal = false // the run's own bar is there
-	if err := silent.upload(ctx, s.svc, &s.plan.Batch, 0); err != nil {
+	if err := silent.upload(ctx, s.svc, &s.plan.Batch); err != nil {
 		return err
 	}
 	_, err := s.svc.Submit(ctx, drover.Submission{Batch: s.plan.Batch})

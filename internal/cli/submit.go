@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +15,11 @@ import (
 // submitFlags are the flags of `drover submit`.
 type submitFlags struct {
 	jobFlags
-	spot     string
-	key      string
-	user     string
-	wait     bool
-	follow   bool
-	patience time.Duration
+	spot   string
+	key    string
+	user   string
+	wait   bool
+	follow bool
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -48,7 +47,7 @@ A submission repeated with the same --key is accepted only once.`,
 	flags.StringVar(&f.key, "key", "", "an idempotency `key` of your choice: each key is accepted only once")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
 	flags.BoolVar(&f.follow, "follow", false, "show the output of the batch's only job as it is written, and wait until the job ends")
-	addPatience(cmd, &f.patience)
+	a.addPatience(cmd)
 	cmd.ValidArgsFunction = completeBatch
 	return cmd
 }
@@ -65,10 +64,11 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, but this batch has several").WithHint("use --wait, then drover logs JOB")
 	}
 	w.batch.User = f.user
-	if err := a.upload(ctx, svc, &w.batch, f.patience); err != nil {
+	if err := a.upload(ctx, svc, &w.batch); err != nil {
 		return err
 	}
-	receipt, err := a.deliver(ctx, svc, drover.Submission{Batch: w.batch, Key: f.key}, f.patience)
+	key := cmp.Or(f.key, rand.Text()) // makes it safe to repeat a call that got no answer
+	receipt, err := svc.Submit(ctx, drover.Submission{Batch: w.batch, Key: key})
 	if err != nil {
 		return err
 	}
@@ -78,19 +78,6 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 	return a.see(ctx, svc, f, receipt)
 }
 
-// deliver submits a batch. The submission's key makes it safe to repeat a call that got no answer, for example because
-// the controller was restarting.
-func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
-	if s.Key == "" {
-		s.Key = rand.Text()
-	}
-	err = a.patiently(ctx, patience, func() error {
-		receipt, err = svc.Submit(ctx, s)
-		return err
-	})
-	return receipt, err
-}
-
 // see follows what was submitted as long as the flags request.
 func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receipt drover.Receipt) error {
 	var ids []drover.JobID
@@ -98,7 +85,7 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 		ids = append(ids, j.ID)
 	}
 	if f.follow {
-		if err := a.follow(ctx, svc, ids[0], a.streams(), logsFlags{patience: f.patience, tail: -1}); err != nil {
+		if err := a.follow(ctx, svc, ids[0], a.streams(), logsFlags{tail: -1}); err != nil {
 			if ctx.Err() != nil {
 				a.goesOn(ids[:1])
 			}
@@ -106,7 +93,7 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 		}
 	}
 	if f.follow || f.wait {
-		return a.waitFor(ctx, svc, ids, waitFlags{patience: f.patience, quiet: f.follow})
+		return a.waitFor(ctx, svc, ids, waitFlags{quiet: f.follow})
 	}
 	return nil
 }

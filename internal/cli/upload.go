@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -19,7 +18,7 @@ import (
 
 // upload sends the controller the contents of a batch's inputs that it does not have, and records in each job which
 // files go into its working folder.
-func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
+func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch) error {
 	paths := map[string]string{} // by hash
 	sizes := map[string]int64{}
 	err := findInputs(batch, func(path string) (string, int64, error) {
@@ -49,7 +48,7 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch,
 		speaks.err = bar.bars // above the bar
 	}
 	for _, hash := range missing {
-		err := speaks.patiently(ctx, patience, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
+		err := speaks.patiently(ctx, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
 		if err != nil {
 			return err
 		}

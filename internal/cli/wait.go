@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +16,7 @@ import (
 // waitFlags are the flags of `drover wait`.
 type waitFlags struct {
 	ofBatch
-	patience time.Duration
-	quiet    bool // the jobs' output is shown, so print nothing about their state
+	quiet bool // the jobs' output is shown, so print nothing about their state
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -46,7 +44,7 @@ return.`,
 		}),
 	}
 	f.add(a, cmd, "wait for every job")
-	addPatience(cmd, &f.patience)
+	a.addPatience(cmd)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
@@ -60,10 +58,7 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 	if f.batch == "" {
 		filter.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
 	}
-	err = a.patiently(ctx, f.patience, func() error {
-		ids, err = idsOf(allJobs(ctx, svc, filter))
-		return err
-	})
+	ids, err = idsOf(allJobs(ctx, svc, filter))
 	if err == nil && f.batch != "" && len(ids) == 0 {
 		return nil, noBatch(f.batch)
 	}
@@ -102,14 +97,13 @@ func (a *app) goesOn(ids []drover.JobID) {
 func (a *app) waitUntilFinal(ctx context.Context, svc drover.Service, w *waiting, f waitFlags) error {
 	show := a.showWaiting(f.quiet)
 	defer show.close()
-	speaks := *a
-	speaks.err = show
+	a.err = show
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	bell := newDoorbell()
 	go bell.follow(ctx, svc, slices.Clone(w.left))
 	for {
-		if err := speaks.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
+		if err := w.look(ctx, svc); err != nil {
 			return err
 		}
 		if len(w.left) == 0 {
