@@ -16,7 +16,8 @@ import (
 )
 
 // redo resumes a finished run with the jobs that failed or were cancelled, using the current batch file and inputs.
-func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.RunPlan, error) {
+func (a *app) redo(ctx context.Context, f runFlags) (*daemon.RunFolder, daemon.RunPlan, error) {
+	id := f.resume
 	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, daemon.RunPlan{}, err
@@ -32,7 +33,7 @@ func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.Ru
 	if err != nil {
 		return nil, daemon.RunPlan{}, err
 	}
-	p, err := a.redoIn(ctx, folder)
+	p, err := a.redoIn(ctx, folder, f)
 	if err == nil {
 		err = os.Rename(path, filepath.Join(home, id))
 	}
@@ -46,8 +47,11 @@ func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.Ru
 	return folder, p, nil
 }
 
-func (a *app) redoIn(ctx context.Context, folder *daemon.RunFolder) (p daemon.RunPlan, err error) {
+func (a *app) redoIn(ctx context.Context, folder *daemon.RunFolder, f runFlags) (p daemon.RunPlan, err error) {
 	if p, err = folder.Load(); err != nil {
+		return p, err
+	}
+	if err := f.asBegun(a.config, p); err != nil {
 		return p, err
 	}
 	c, err := a.loadConfig(p.Config, p.Limits.Cloud)

@@ -175,7 +175,7 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 // beginRun makes every possible check and records the run, or finds the one to resume. Nothing is rented yet.
 func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	if f.failed {
-		return a.redo(ctx, f.resume)
+		return a.redo(ctx, f)
 	}
 	if f.resume != "" {
 		folder, err := daemon.FindRunFolder(f.resume)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"drover"
 	"drover/internal/config"
@@ -40,4 +42,17 @@ func TestASignalBeforeTheControllerOfAResumedRunAnswersDetachesTheRun(t *testing
 	if !errors.Is(err, exit(exitInterrupted)) || !strings.Contains(said.String(), "running jobs (1) keep running") {
 		t.Errorf("%v: %s", err, said.String())
 	}
+}
+
+func TestARerunOfFailedJobsRefusesOtherFlagsThanTheRunHad(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	home, err := daemon.StateHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := daemon.RunFolder{ID: "run-a", Path: filepath.Join(daemon.EndedHome(home), "run-a")}
+	if err := errors.Join(os.MkdirAll(folder.Path, 0o700), folder.Save(daemon.RunPlan{Began: time.Now()})); err != nil {
+		t.Fatal(err)
+	}
+	droverCommand(t, "run", "--resume", "run-a", "--failed", "--max-cost", "5").want(t, 2, "", "run run-a was started without --max-cost")
 }
