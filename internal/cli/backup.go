@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) backupCommand() *cobra.Command {
-	return &cobra.Command{
+	return unformatted(onlyExitCode, &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up the controller's records, even while it is running",
 		Long: `Copy the controller's records to a new file that only you can read. Run it on the controller's own
@@ -20,9 +20,6 @@ backup" in docs/operations.md.`,
 		Example: "  drover backup -c drover.yaml drover-2026-11-23.db",
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.nothingForPrograms("drover backup"); err != nil {
-				return err
-			}
 			if a.config == "" {
 				return drover.Errorf(drover.KindInvalid, "no configuration given, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
 			}
@@ -39,5 +36,5 @@ backup" in docs/operations.md.`,
 			_, err = fmt.Fprintf(a.err, "wrote %s, a copy of %s\n", args[0], folder.DB())
 			return err
 		},
-	}
+	})
 }

@@ -16,16 +16,13 @@ func (a *app) batchCommand() *cobra.Command {
 		Example: "  drover batch example > batch.yaml\n  drover batch check batch.yaml",
 	}
 	cmd.AddCommand(
-		&cobra.Command{
+		unformatted(onlyExitCode, &cobra.Command{
 			Use:     "check FILE",
 			Short:   "Check a batch file and report each error with its location",
 			Long:    "Check a batch file and its inputs, and report each error with its location. To see whether the clouds can run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				if err := a.nothingForPrograms("drover batch check"); err != nil {
-					return err
-				}
 				file, err := config.LoadBatch(args[0])
 				if err != nil {
 					return err
@@ -44,7 +41,7 @@ func (a *app) batchCommand() *cobra.Command {
 				fmt.Fprintln(a.err)
 				return nil
 			},
-		},
+		}),
 		a.exampleCommand("Print an example batch file with every key", "  drover batch example > batch.yaml", config.BatchExample()),
 		a.schemaCommand("Print the JSON Schema of batch files, for editors", "  drover batch schema > batch.schema.json", config.BatchSchema))
 	return cmd

@@ -196,16 +196,23 @@ type asking = func(ctx context.Context, svc drover.Service, args []string) error
 // exitBrokenPipe is the exit code that shells use for SIGPIPE.
 const exitBrokenPipe = 141
 
-// ask makes a command call the controller. Ctrl-C ends it silently, and so does a closed output.
+// ask makes a command call the controller.
 func (a *app) ask(do asking) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
+	return untilSignal(func(ctx context.Context, args []string) error {
 		svc, err := a.connect(ctx)
 		if err != nil {
 			return err
 		}
-		err = do(ctx, svc, args)
+		return do(ctx, svc, args)
+	})
+}
+
+// untilSignal makes Ctrl-C and a closed output end a command silently.
+func untilSignal(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		err := do(ctx, args)
 		switch {
 		case err == nil:
 			return nil

@@ -88,8 +88,13 @@ func TestJobsCommand(t *testing.T) {
 			}
 		}
 	})
+	t.Run("shows the elements of several jobs", func(t *testing.T) {
+		(&fakeController{jobs: append(anArray(2, "many", 2, drover.JobFailed), aJob(3, "greet", drover.JobFailed)), page: 10}).serve(t)
+		droverCommand(t, "jobs", "2", "3", "--elements", "-o", "name").want(t, 0, "2.0\n2.1\n3\n", "")
+	})
 	t.Run("refuses invalid arguments", func(t *testing.T) {
-		(&fakeController{}).serve(t)
+		(&fakeController{jobs: jobs}).serve(t)
+		droverCommand(t, "jobs", "1", "--state", "failed").want(t, 2, "", "a JOB cannot be used together with --state")
 		droverCommand(t, "jobs", "--state", "done").want(t, 2, "", "--state done is not valid")
 		droverCommand(t, "jobs", "x").want(t, 2, "", `"x" is not a job id`)
 		droverCommand(t, "jobs", "--label", "x").want(t, 2, "", "is not NAME=VALUE")
@@ -370,6 +375,29 @@ func TestRetryCommand(t *testing.T) {
 	}
 }
 
+func TestACommandWhoseOutputCannotBeWrittenFails(t *testing.T) {
+	(&fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}}).serve(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"config", "example"}, {"--help"}, {"jobs", "1"}, {"doctor"}, {"plan", "--", "true"}} {
+		if code := run(t.Context(), underTest(), args, full, full); code != exitUsage {
+			t.Errorf("%s ends with exit code %d", args, code)
+		}
+	}
+}
+
+func TestPrintDiff(t *testing.T) {
+	var out, err bytes.Buffer
+	a := &app{out: &out, err: &err}
+	diff := drover.ConfigDiff{Fates: []drover.Fate{{Kind: "replace", Count: 2}}}
+	if failed := a.printDiff(diff); failed != nil || err.Len() > 0 || !strings.HasPrefix(out.String(), "WOULD") {
+		t.Errorf("without changed keys, it prints %q and %q (%v)", out.String(), err.String(), failed)
+	}
+}
+
 func TestHelpCommand(t *testing.T) {
 	droverCommand(t, "help", "nosuch").want(t, 2, "", "there is no command nosuch")
 	droverCommand(t, "help", "config", "check").want(t, 0, "drover config check [FILE]", "")
@@ -383,6 +411,7 @@ func TestHelpCommand(t *testing.T) {
 func TestCommandsWithOnlyAnExitCodeRefuseOutputFormats(t *testing.T) {
 	(&fakeController{}).serve(t)
 	droverCommand(t, "wait", "-o", "json").want(t, 2, "", "-o does not apply to drover wait: its only result is the exit code")
+	droverCommand(t, "open", "-o", "json").want(t, 2, "", "-o does not apply to drover open: it prints a link")
 	droverCommand(t, "config", "check", "-o", "yaml").want(t, 2, "", "-o does not apply to drover config check: its only result is the exit code")
 }
 
@@ -528,6 +557,17 @@ func TestOtherCommands(t *testing.T) {
 		}
 		droverCommand(t, "token", "create").want(t, 2, "", "needs --user NAME and --role")
 		droverCommand(t, "token", "create", "--user", "a", "--role", "view", "--expires", "soon").want(t, 2, "", "--expires soon")
+		droverCommand(t, "token", "create", "--user", "a", "--role", "view", "--expires", "-200000000000000d").want(t, 2, "", "--expires -2")
+	})
+	t.Run("doctor ends silently when it is interrupted", func(t *testing.T) {
+		noController(t)
+		t.Setenv("DROVER_SERVER", "http://127.0.0.1:1")
+		t.Setenv("DROVER_TOKEN", "good")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if r := droverUntil(t, ctx, "doctor", "--wait", "1m"); r.code != exitInterrupted || strings.Contains(r.out, "controller") {
+			t.Errorf("%+v", r)
+		}
 	})
 	t.Run("doctor reports faults", func(t *testing.T) {
 		(&fakeController{}).serve(t)

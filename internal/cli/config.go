@@ -32,16 +32,13 @@ func (a *app) configCommand() *cobra.Command {
 }
 
 func (a *app) configCheck() *cobra.Command {
-	return &cobra.Command{
+	return unformatted(onlyExitCode, &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   "Check a configuration and report each error with its location",
 		Long:    "Check a configuration and report each error with its location. This does not contact the clouds; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.nothingForPrograms("drover config check"); err != nil {
-				return err
-			}
 			file := a.config
 			if len(args) == 1 {
 				file = args[0]
@@ -55,18 +52,18 @@ func (a *app) configCheck() *cobra.Command {
 			fmt.Fprintf(a.err, "%s is valid\n", file)
 			return nil
 		},
-	}
+	})
 }
 
 // exampleCommand prints an example of a file.
 func (a *app) exampleCommand(short, example, text string) *cobra.Command {
-	return &cobra.Command{
+	return unformatted("it prints a file", &cobra.Command{
 		Use: "example", Short: short, Example: example, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprint(a.out, text)
 			return nil
 		},
-	}
+	})
 }
 
 // schemaCommand prints the JSON Schema of a file.

@@ -77,11 +77,13 @@ func (a *app) printDiff(d drover.ConfigDiff) error {
 	case a.forPrograms():
 		return a.print(d)
 	case len(d.Changes)+len(d.Fates) == 0:
-		_, err := fmt.Fprintln(a.out, "nothing would change")
-		return err
+		fmt.Fprintln(a.out, "nothing would change")
+		return nil
 	}
-	if err := printList(a, changeListing, each(d.Changes)); err != nil {
-		return err
+	if len(d.Changes) > 0 {
+		if err := printList(a, changeListing, each(d.Changes)); err != nil {
+			return err
+		}
 	}
 	if len(d.Restart) > 0 {
 		fmt.Fprintf(a.out, "\nA running controller would reject the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
@@ -89,7 +91,9 @@ func (a *app) printDiff(d drover.ConfigDiff) error {
 	if len(d.Fates) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.out)
+	if len(d.Changes) > 0 {
+		fmt.Fprintln(a.out)
+	}
 	return printList(a, fateListing, each(d.Fates))
 }
 

@@ -88,20 +88,25 @@ func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 			return drover.TimeOf(t), nil
 		}
 	}
-	ago, err := time.ParseDuration(text)
-	if days, cut := strings.CutSuffix(text, "d"); cut {
-		var n float64
-		if n, err = strconv.ParseFloat(days, 64); n >= 0 && n < 200*365 {
-			ago = time.Duration(n * float64(24*time.Hour))
-		} else {
-			ago = -1 // before 1970, or not a number
-		}
-	}
+	ago, err := parseDuration(text)
 	if err != nil || ago < 0 || now.Add(-ago).Unix() < 0 || now.Add(-ago).After(now) {
 		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a duration", flag, text).
 			WithHint("write a time such as 2026-11-22T08:00:00Z, a date, or how long ago, such as 36h or 7d")
 	}
 	return drover.TimeOf(now.Add(-ago)), nil
+}
+
+// parseDuration parses a duration such as 36h or, in days, 7d.
+func parseDuration(text string) (time.Duration, error) {
+	days, cut := strings.CutSuffix(text, "d")
+	if !cut {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseFloat(days, 64)
+	if err == nil && !(n >= 0 && n < 200*365) {
+		err = strconv.ErrRange // or not a number
+	}
+	return time.Duration(n * float64(24*time.Hour)), err
 }
 
 // showCosts prints costs. For programs it prints one object.

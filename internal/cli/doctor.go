@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,13 +37,11 @@ ready and accepts the token, and ssh. The exit code is 1 if something is wrong.
 With --dump, print as JSON everything the controller knows, except secrets, for a bug report.`,
 		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
 		Args:    wantArgs(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.dump {
-				return a.dump(ctx)
+				return a.ask(a.dump)(cmd, args)
 			}
-			return a.doctor(ctx, f)
+			return untilSignal(func(ctx context.Context, _ []string) error { return a.doctor(ctx, f) })(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&f.dump, "dump", false, "print everything the controller knows")
@@ -53,11 +49,7 @@ With --dump, print as JSON everything the controller knows, except secrets, for 
 	return cmd
 }
 
-func (a *app) dump(ctx context.Context) error {
-	svc, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) dump(ctx context.Context, svc drover.Service, _ []string) error {
 	return svc.Dump(ctx, a.out)
 }
 
@@ -85,6 +77,9 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	faults := 0
 	for _, one := range checks {
 		text, err := one.check()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if text == "" && err == nil {
 			continue // nothing to check
 		}

@@ -46,37 +46,20 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 		return printList(a, listing[drover.Explanation]{name: func(e drover.Explanation) string { return e.Subject }}, each(all))
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.out, "nothing is waiting")
-		return err
+		fmt.Fprintln(a.out, "nothing is waiting")
 	}
 	for i, e := range all {
 		var job drover.Job
-		if i < maxLookups {
-			job = jobOfSubject(ctx, svc, e.Subject)
+		if id, err := drover.ParseJobID(e.Subject); err == nil && i < maxLookups {
+			job, _ = svc.Job(ctx, id) // for its name, which is not essential
 		}
-		if _, err := fmt.Fprint(a.out, explanationText(e, job, drover.TimeOf(time.Now()))); err != nil {
-			return err
-		}
+		fmt.Fprint(a.out, explanationText(e, job, drover.TimeOf(time.Now())))
 	}
 	return nil
 }
 
 // maxLookups is how many explanations get a lookup of their job's name.
 const maxLookups = 50
-
-// jobOfSubject returns the job that an explanation is about, for its name; the zero Job if the explanation is about
-// something else.
-func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
-	id, err := drover.ParseJobID(subject)
-	if err != nil {
-		return drover.Job{}
-	}
-	job, err := svc.Job(ctx, id)
-	if err != nil {
-		return drover.Job{}
-	}
-	return job
-}
 
 // sameTime is how close a reason's start must be to its subject's to be left out.
 const sameTime = 5 * time.Second

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -62,7 +61,8 @@ func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobO
 		err = root.Rename(partial, o.place)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("fetching %s of job %v: %w", o.Path, o.Job, err), root.Remove(partial))
+		root.Remove(partial) // if it exists
+		return fmt.Errorf("fetching %s of job %v: %w", o.Path, o.Job, err)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (a *app) instances(ctx context.Context, svc drover.Fleet, f instancesFlags,
 	case a.forPrograms():
 		return a.print(found[0])
 	}
-	return a.showInstance(found[0])
+	a.showInstance(found[0])
+	return nil
 }
 
 var instanceListing = listing[drover.Instance]{
@@ -96,15 +97,19 @@ func instanceStateWords(in drover.Instance) string {
 
 // jobsOn returns the first jobs on an instance, and how many more there are.
 func jobsOn(in drover.Instance) string {
-	var words []string
-	for i, id := range in.Jobs {
-		if i == 3 {
-			words = append(words, fmt.Sprintf("+%d", len(in.Jobs)-i))
-			break
-		}
-		words = append(words, id.String())
+	const most = 3
+	if more := len(in.Jobs) - most; more > 0 {
+		return fmt.Sprintf("%s,+%d", jobList(in.Jobs[:most], ","), more)
 	}
-	return strings.Join(words, ",")
+	return jobList(in.Jobs, ",")
+}
+
+func jobList(ids []drover.JobID, separator string) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = id.String()
+	}
+	return strings.Join(words, separator)
 }
 
 // instanceAge returns how long an instance has existed, or did.
@@ -116,11 +121,7 @@ func instanceAge(in drover.Instance) string {
 }
 
 // showInstance prints everything about an instance.
-func (a *app) showInstance(in drover.Instance) error {
-	var jobs []string
-	for _, id := range in.Jobs {
-		jobs = append(jobs, id.String())
-	}
+func (a *app) showInstance(in drover.Instance) {
 	var f facts
 	f.add("id", fmt.Sprint(in.ID))
 	f.add("name", in.Name)
@@ -134,7 +135,7 @@ func (a *app) showInstance(in drover.Instance) error {
 	f.add("reason", reasonWords(in.Reason))
 	f.add("user", in.User)
 	f.add("pool", in.Pool)
-	f.add("jobs", strings.Join(jobs, ", "))
+	f.add("jobs", jobList(in.Jobs, ", "))
 	f.add("addresses", strings.Join(in.Addresses, ", "))
 	if in.Login != nil {
 		f.add("login", in.Login.User+" at "+in.Login.Address)
@@ -148,12 +149,11 @@ func (a *app) showInstance(in drover.Instance) error {
 	}{{"created", in.Created}, {"ready", in.Ready}, {"idle since", in.IdleSince}, {"gone", in.Gone}} {
 		f.add(moment.name, human.Stamp(moment.at))
 	}
-	if err := f.print(a.out); err != nil || len(in.RunnerLog) == 0 {
-		return err
+	f.print(a.out)
+	if len(in.RunnerLog) > 0 {
+		fmt.Fprintln(a.out, "\nThe last lines of its runner's log:")
 	}
-	fmt.Fprintln(a.out, "\nThe last lines of its runner's log:")
 	for _, line := range in.RunnerLog {
 		fmt.Fprintf(a.out, "    %s\n", drover.Sanitize(line))
 	}
-	return nil
 }

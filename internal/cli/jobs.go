@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -89,11 +90,11 @@ results: {keep: 720h} in its configuration, the controller does this automatical
 				return a.print(pruned)
 			}
 			if pruned.Jobs == 0 {
-				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before then")
-				return err
+				fmt.Fprintln(a.out, "there are no results of jobs that ended before then")
+			} else {
+				fmt.Fprintf(a.out, "deleted the results of %s, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
 			}
-			_, err = fmt.Fprintf(a.out, "deleted the results of %s, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
-			return err
+			return nil
 		}),
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago: 720h, 30d")
@@ -106,9 +107,12 @@ func jobStates() []string {
 	}
 }
 
-// filter returns the filter that the flags describe.
-func (f jobsFlags) filter() (drover.JobFilter, error) {
+// filter returns the filter that the flags describe. Of named jobs, only elements are filtered.
+func (f jobsFlags) filter(named bool) (drover.JobFilter, error) {
 	filter := drover.JobFilter{Batch: f.batch, User: f.user, Elements: f.elements}
+	if named && !f.elements && (f.batch+f.user+f.since != "" || len(f.states)+len(f.labels) > 0) {
+		return filter, drover.Errorf(drover.KindInvalid, "a JOB cannot be used together with --state, --batch, --user, --label or --since").WithHint("name the jobs, or filter all of them")
+	}
 	for _, s := range f.states {
 		if !slices.Contains(jobStates(), s) {
 			return filter, drover.Errorf(drover.KindInvalid, "--state %s is not valid", s).WithHint("use one or more of %s", strings.Join(jobStates(), ", "))
@@ -120,72 +124,61 @@ func (f jobsFlags) filter() (drover.JobFilter, error) {
 		return filter, err
 	}
 	now := time.Now()
-	if filter.Since, err = timeFlag("since", f.since, now); err == nil && f.since == "" && f.batch == "" {
+	if filter.Since, err = timeFlag("since", f.since, now); err == nil && f.since == "" && f.batch == "" && !named {
 		filter.Since = drover.TimeOf(now.Add(-24 * time.Hour))
 	}
 	return filter, err
 }
 
 func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []string) error {
-	filter, err := f.filter()
+	filter, err := f.filter(len(args) > 0)
 	if err != nil {
 		return err
 	}
-	if len(args) == 0 {
-		jobs := allJobs(ctx, svc, filter)
-		if f.elements {
-			return printList(a, jobListing, jobs)
-		}
-		newest, err := gather(jobs)
-		if err != nil {
-			return err
-		}
-		slices.Reverse(newest)
-		return printList(a, jobListing, each(newest))
-	}
-	filter.Since = 0
 	ids, err := jobIDs(args)
 	if err != nil {
 		return err
 	}
-	if len(ids) == 1 {
-		return a.oneJob(ctx, svc, ids[0], filter)
+	jobs := allJobs(ctx, svc, filter)
+	if len(ids) > 0 {
+		jobs = namedJobs(ctx, svc, ids, filter)
 	}
-	jobs, err := jobsOf(ctx, svc, ids)
-	if err != nil {
-		return err
+	if f.elements {
+		return printList(a, jobListing, jobs)
 	}
-	return printList(a, jobListing, each(jobs))
-}
-
-// oneJob shows one job in full, or the elements of one that is an array.
-func (a *app) oneJob(ctx context.Context, svc drover.Queue, id drover.JobID, f drover.JobFilter) error {
-	if f.Elements && id.Index < 0 {
-		f.Job = id.Number
-		return printList(a, jobListing, allJobs(ctx, svc, f))
-	}
-	j, err := svc.Job(ctx, id)
+	list, err := gather(jobs)
 	if err != nil {
 		return err
 	}
 	switch {
-	case a.forPrograms():
-		return a.print(j)
-	case a.output == outputName:
-		return printList(a, jobListing, each([]drover.Job{j}))
+	case len(ids) == 0:
+		slices.Reverse(list)
+	case len(ids) == 1 && a.forPrograms():
+		return a.print(list[0])
+	case len(ids) == 1 && a.output != outputName:
+		return a.showJob(list[0])
 	}
-	return a.showJob(j)
+	return printList(a, jobListing, each(list))
 }
 
-func jobsOf(ctx context.Context, svc drover.Queue, ids []drover.JobID) (jobs []drover.Job, err error) {
-	for _, id := range ids {
-		j, err := svc.Job(ctx, id)
-		if err != nil {
-			return nil, err
+// namedJobs returns jobs by their ids or, if the filter is for elements, the elements of those that are arrays.
+func namedJobs(ctx context.Context, svc drover.Queue, ids []drover.JobID, f drover.JobFilter) iter.Seq2[drover.Job, error] {
+	return func(yield func(drover.Job, error) bool) {
+		for _, id := range ids {
+			if !f.Elements || id.Index >= 0 {
+				if job, err := svc.Job(ctx, id); !yield(job, err) || err != nil {
+					return
+				}
+				continue
+			}
+			f.Job = id.Number
+			for job, err := range allJobs(ctx, svc, f) {
+				if !yield(job, err) || err != nil {
+					return
+				}
+			}
 		}
-		jobs = append(jobs, j)
 	}
-	return jobs, nil
 }
 
 var jobListing = listing[drover.Job]{

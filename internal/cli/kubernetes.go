@@ -48,20 +48,15 @@ type manifestFlags struct{ address, cert, key, ca, image string }
 
 func (a *app) kubernetesManifests() *cobra.Command {
 	var f manifestFlags
-	cmd := &cobra.Command{
+	cmd := unformatted("it prints YAML for kubectl", &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the manifests for cluster-autoscaler and for Drover's access to the cluster",
 		Long: `Print manifests for kubectl apply: the deployment of cluster-autoscaler with the flags that Drover needs, the secret with which it connects to this
 controller, and the roles of both. The certificates are checked first: the controller and the client must accept each other's.`,
 		Example: "  drover kubernetes manifests -c drover.yaml --address drover.example.org:8086 --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
 		Args:    wantArgs(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.nothingForPrograms("drover kubernetes manifests"); err != nil {
-				return err
-			}
-			return a.printManifests(f)
-		},
-	}
+		RunE:    func(*cobra.Command, []string) error { return a.printManifests(f) },
+	})
 	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the cluster reaches the controller; default: kubernetes.listen")
 	cmd.Flags().StringVar(&f.cert, "cert", "", "`file` with the autoscaler's client certificate")
 	cmd.Flags().StringVar(&f.key, "key", "", "`file` with the certificate's private key")

@@ -26,7 +26,7 @@ type logsFlags struct {
 
 func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
-	cmd := &cobra.Command{
+	cmd := unformatted("it prints a job's output unchanged", &cobra.Command{
 		Use:   "logs [flags] [JOB]",
 		Short: "Show the output of jobs",
 		Long: `Show what a job wrote, unchanged: its standard output on standard output, its standard error on
@@ -42,7 +42,7 @@ with the name of the element that wrote it.`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			return a.logs(ctx, svc, f, args)
 		}),
-	}
+	})
 	f.add(a, cmd, "show the output of every job")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
@@ -58,11 +58,8 @@ with the name of the element that wrote it.`,
 type streams struct{ out, err io.Writer }
 
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
-	switch {
-	case f.follow && f.attempt != 0:
+	if f.follow && f.attempt != 0 {
 		return drover.Errorf(drover.KindInvalid, "-f and --attempt cannot be used together").WithHint("use one of them")
-	case a.forPrograms():
-		return drover.Errorf(drover.KindInvalid, "drover logs prints a job's output unchanged, so it does not support -o").WithHint("leave out -o")
 	}
 	to := streams{a.out, a.err}
 	if f.stdout && !f.stderr {

@@ -20,24 +20,20 @@ func (a *app) showMoment(m *replay.Moment) error {
 		return a.print(m)
 	}
 	if a.output == outputName {
-		_, err := fmt.Fprintln(a.out, m.Segment)
-		return err
+		fmt.Fprintln(a.out, m.Segment)
+		return nil
 	}
 	var f facts
 	describeMoment(&f, m)
 	f.add("fleet", momentStatus(m))
-	if err := f.print(a.out); err != nil {
-		return err
-	}
-	var b strings.Builder
+	f.print(a.out)
 	for _, x := range m.Explains {
-		b.WriteString("\n" + explanationText(x, drover.Job{}, m.Event.At))
+		fmt.Fprint(a.out, "\n"+explanationText(x, drover.Job{}, m.Event.At))
 	}
 	if len(m.Explains) == 0 {
-		b.WriteString("\n" + drover.Sanitize(nothingExplained(m)) + "\n")
+		fmt.Fprint(a.out, "\n"+drover.Sanitize(nothingExplained(m))+"\n")
 	}
-	_, err := fmt.Fprint(a.out, b.String())
-	return err
+	return nil
 }
 
 // describeMoment describes what happened, and what was decided.
@@ -87,9 +83,7 @@ func (a *app) showDifference(s replay.Segment) error {
 		var f facts
 		describeMoment(&f, s.Differs)
 		fmt.Fprintln(a.out)
-		if err := f.print(a.out); err != nil {
-			return err
-		}
+		f.print(a.out)
 	}
 	why := "the same version decided differently: this is a bug in Drover, and the recording reproduces it"
 	if this := a.program.Version; s.Program != this {

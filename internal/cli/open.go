@@ -14,7 +14,7 @@ import (
 
 func (a *app) openCommand() *cobra.Command {
 	only := false
-	cmd := &cobra.Command{
+	cmd := unformatted("it prints a link", &cobra.Command{
 		Use:   "open",
 		Short: "Show the dashboard in a browser",
 		Long: `Show the dashboard in a browser, and print its link. The link works once, within a minute, and gives
@@ -25,7 +25,7 @@ revoked.`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			return a.openDashboard(ctx, svc, only)
 		}),
-	}
+	})
 	cmd.Flags().BoolVar(&only, "print", false, "only print the link")
 	return cmd
 }

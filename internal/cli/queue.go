@@ -40,12 +40,12 @@ func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
 		if a.forPrograms() {
 			return a.print(status)
 		}
-		if !paused {
-			_, err = fmt.Fprintln(a.out, "the queue has been resumed")
-			return err
+		if paused {
+			fmt.Fprintf(a.out, "the queue is paused: %d running, %d waiting\n", status.Jobs[drover.JobRunning], status.Jobs[drover.JobQueued])
+		} else {
+			fmt.Fprintln(a.out, "the queue has been resumed")
 		}
-		_, err = fmt.Fprintf(a.out, "the queue is paused: %d running, %d waiting\n", status.Jobs[drover.JobRunning], status.Jobs[drover.JobQueued])
-		return err
+		return nil
 	})
 	return cmd
 }

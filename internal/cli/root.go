@@ -49,14 +49,34 @@ func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *o
 	// If the reader closes the pipe, this process must not die while instances run. Catch the signal rather than ignore
 	// it, since child processes inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := &app{program: p, answered: new(atomic.Bool), toldAway: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
+	out := &checked{Writer: stdout}
+	a := &app{program: p, answered: new(atomic.Bool), toldAway: new(atomic.Bool), out: out, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""
 	a.connect = a.service
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
-	return a.code(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
+	return a.code(err)
+}
+
+// checked is a writer that keeps its first error, so that only endless output needs a check of each write.
+type checked struct {
+	io.Writer
+	err error
+}
+
+// Write writes, and keeps an error.
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func (a *app) root() *cobra.Command {
@@ -162,9 +182,26 @@ func named(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// hasNoFormats marks a command that has no -o, and says why.
+const hasNoFormats = "has no formats"
+
+// onlyExitCode is why most such commands have none.
+const onlyExitCode = "its only result is the exit code"
+
+// unformatted makes a command refuse output formats for programs.
+func unformatted(why string, cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{hasNoFormats: why}
+	return cmd
+}
+
 func (o output) check(cmd *cobra.Command) error {
 	switch o {
-	case outputTable, outputJSON, outputYAML, outputWide:
+	case outputTable, outputWide:
+		return nil
+	case outputJSON, outputYAML:
+		if why := cmd.Annotations[hasNoFormats]; why != "" {
+			return drover.Errorf(drover.KindInvalid, "-o does not apply to %s: %s", cmd.CommandPath(), why).WithHint("leave out -o")
+		}
 		return nil
 	case outputName:
 		if cmd.Annotations[hasNames] != "" {

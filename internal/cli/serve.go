@@ -24,7 +24,7 @@ type serveFlags struct {
 
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
-	cmd := &cobra.Command{
+	cmd := unformatted("its log is on standard error, in the format of --log", &cobra.Command{
 		Use:   "serve -c drover.yaml",
 		Short: "Run the controller: a job queue for several users, with an API",
 		Long: `Run the controller: a job queue with an API, on the clouds of the configuration. It takes over the jobs
@@ -37,7 +37,7 @@ or editing the file reloads the configuration; an invalid file changes nothing.`
   drover serve -c drover.yaml --drain     # leaves nothing behind when it exits`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
-	}
+	})
 	cmd.Flags().BoolVar(&f.drain, "drain", false, "on SIGTERM, first finish the running jobs and destroy the instances")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
 	cmd.Flags().StringVar(&f.logs, "log", "", "log `format`, text or json; default: text on a terminal, json elsewhere")

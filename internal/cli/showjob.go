@@ -24,9 +24,7 @@ func (a *app) showJob(j drover.Job) error {
 		f.add("gangs", gangWords(j))
 		f.add("elements", countWords(j.Counts))
 	}
-	if j.ExitCode != nil {
-		f.add("exit code", fmt.Sprint(*j.ExitCode))
-	}
+	f.add("exit code", numberWords(j.ExitCode))
 	f.add("file", j.File)
 	f.add("command", commandWords(j.Command))
 	f.add("image", j.Image)
@@ -35,14 +33,13 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("spot", string(j.Spot))
 	f.add("after", strings.Join(j.After, ", "))
 	f.add("after the end of", strings.Join(j.AfterAny, ", "))
-	if j.Timeout > 0 {
-		f.add("timeout", human.Age(time.Duration(j.Timeout)))
-	}
-	if j.Expected > 0 {
-		f.add("expected", human.Age(time.Duration(j.Expected)))
-	}
-	if j.MaxWait > 0 {
-		f.add("max wait", human.Age(time.Duration(j.MaxWait)))
+	for _, limit := range []struct {
+		name string
+		d    drover.Seconds
+	}{{"timeout", j.Timeout}, {"expected", j.Expected}, {"max wait", j.MaxWait}} {
+		if limit.d > 0 {
+			f.add(limit.name, human.Age(time.Duration(limit.d)))
+		}
 	}
 	f.add("priority", fmt.Sprint(j.Priority))
 	f.add("labels", labelWords(j.Labels))
@@ -50,32 +47,25 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("started", human.Stamp(j.Started))
 	f.add("ended", human.Stamp(j.Ended))
 	f.add("cost", human.Dollars(j.Cost))
-	if err := f.print(a.out); err != nil {
-		return err
-	}
+	f.print(a.out)
 	if j.Counts[drover.JobFailed] > 0 {
-		_, err := fmt.Fprintf(a.out, "\nFailed elements: drover jobs %v --elements --state failed\n", j.ID)
-		return err
+		fmt.Fprintf(a.out, "\nFailed elements: drover jobs %v --elements --state failed\n", j.ID)
+		return nil
 	}
 	if len(j.Attempts) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintln(a.out); err != nil {
-		return err
-	}
+	fmt.Fprintln(a.out)
 	if err := printTable(a, attemptListing, each(j.Attempts)); err != nil {
 		return err
 	}
 	for _, t := range j.Attempts {
 		for _, text := range t.Warnings {
-			if _, err := fmt.Fprintf(a.out, "warning: attempt %d: %s\n", t.Number, drover.Sanitize(text)); err != nil {
-				return err
-			}
+			fmt.Fprintf(a.out, "warning: attempt %d: %s\n", t.Number, drover.Sanitize(text))
 		}
 	}
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
-		_, err := fmt.Fprintf(a.out, "\nThe last lines of the runner's log: drover instances %s\n", last.Instance)
-		return err
+		fmt.Fprintf(a.out, "\nThe last lines of the runner's log: drover instances %s\n", last.Instance)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) sshCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := unformatted("ssh prints the output", &cobra.Command{
 		Use:   "ssh INSTANCE [-- CMD ARG…]",
 		Short: "Log in to an instance or run a command there",
 		Long: `Log in to an instance with ssh(1), or run a command there. The instance must prove its identity;
@@ -38,7 +38,7 @@ A single argument is a command line for the instance's shell; several are a comm
 			}
 			return a.ssh(in, args[1:])
 		}),
-	}
+	})
 	cmd.ValidArgsFunction = a.completeInstances
 	return cmd
 }

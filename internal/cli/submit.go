@@ -114,16 +114,14 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 		return a.print(r)
 	case a.output == outputName:
 		for _, j := range r.Jobs {
-			if _, err := fmt.Fprintln(out, j.ID); err != nil {
-				return err
-			}
+			fmt.Fprintln(out, j.ID)
 		}
 		return nil
 	case beside:
 		out = a.err
 	}
-	_, err := fmt.Fprintln(out, drover.Sanitize(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
-	return err
+	fmt.Fprintln(out, drover.Sanitize(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
+	return nil
 }
 
 // manyJobs is the smallest number of jobs for which only their numbers are printed.

@@ -243,15 +243,12 @@ func (f *facts) add(name, value string) {
 	}
 }
 
-func (f *facts) print(out io.Writer) error {
+func (f *facts) print(out io.Writer) {
 	width := 0
 	for _, l := range f.lines {
 		width = max(width, len(l[0]))
 	}
-	var b strings.Builder
 	for _, l := range f.lines {
-		fmt.Fprintf(&b, "%-*s  %s\n", width, l[0], l[1])
+		fmt.Fprintf(out, "%-*s  %s\n", width, l[0], l[1])
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }

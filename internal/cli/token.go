@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,15 +65,7 @@ func lifetime(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n int
-		n, err = strconv.Atoi(days)
-		d = time.Duration(n) * 24 * time.Hour
-		if n > 100*365 {
-			err = strconv.ErrRange
-		}
-	}
+	d, err := parseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a valid duration", text).WithHint("use 12h or 30d, or omit --expires")
 	}
@@ -148,7 +139,7 @@ func expiryWords(t drover.Token) string {
 }
 
 func (a *app) tokenRevoke() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := unformatted(onlyExitCode, &cobra.Command{
 		Use:     "revoke ID…",
 		Short:   "Revoke tokens immediately",
 		Example: "  drover token revoke t4",
@@ -162,7 +153,7 @@ func (a *app) tokenRevoke() *cobra.Command {
 			}
 			return nil
 		}),
-	}
+	})
 	cmd.ValidArgsFunction = a.completeTokens
 	return cmd
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -15,7 +14,7 @@ import (
 
 func (a *app) topCommand() *cobra.Command {
 	every := time.Second
-	cmd := &cobra.Command{
+	cmd := unformatted("it is for people", &cobra.Command{
 		Use:   "top",
 		Short: "Watch the fleet, the queue and the cost in a terminal",
 		Long: `Watch the fleet, the queue and the cost in a terminal. If the output is not a terminal, print them once.
@@ -29,7 +28,7 @@ Keys: tab or left and right for instances, jobs, reasons and events; up and down
 			}
 			return a.top(ctx, svc, every)
 		}),
-	}
+	})
 	cmd.Flags().DurationVar(&every, "every", every, "how often to refresh")
 	return cmd
 }
@@ -50,7 +49,7 @@ func (a *app) top(ctx context.Context, svc drover.Service, every time.Duration) 
 	if a.color {
 		profile = colorprofile.ANSI
 	}
-	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithOutput(a.out), tea.WithInput(os.Stdin), tea.WithColorProfile(profile)).Run()
+	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithColorProfile(profile)).Run()
 	if err == nil && m.err != nil && drover.KindOf(m.err) == drover.KindAuthentication {
 		err = m.err
 	}

@@ -111,14 +111,6 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	return nil
 }
 
-// nothingForPrograms rejects output formats for programs where a program could only read the exit code.
-func (a *app) nothingForPrograms(command string) error {
-	if !a.forPrograms() {
-		return nil
-	}
-	return drover.Errorf(drover.KindInvalid, "-o does not apply to %s: its only result is the exit code", command).WithHint("leave out -o")
-}
-
 // wantArgs checks the number of arguments; what names one of them, or is empty if people give none. -1 means no limit.
 func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

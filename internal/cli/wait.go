@@ -21,7 +21,7 @@ type waitFlags struct {
 
 func (a *app) waitCommand() *cobra.Command {
 	var f waitFlags
-	cmd := &cobra.Command{
+	cmd := unformatted(onlyExitCode, &cobra.Command{
 		Use:   "wait [JOB…]",
 		Short: "Wait until jobs have ended",
 		Long: `Wait until jobs have ended: the ones you name, all jobs of a batch, or all jobs now in the queue. The
@@ -29,9 +29,6 @@ exit code is 1 if one failed or was cancelled. If the controller stops, 'drover 
 return.`,
 		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
-			if err := a.nothingForPrograms("drover wait"); err != nil {
-				return err
-			}
 			ids, err := a.waitList(ctx, svc, f, args)
 			if err != nil {
 				return err
@@ -42,7 +39,7 @@ return.`,
 			}
 			return a.waitFor(ctx, svc, ids, f)
 		}),
-	}
+	})
 	f.add(a, cmd, "wait for every job")
 	a.addPatience(cmd)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
