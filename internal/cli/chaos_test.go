@@ -147,7 +147,8 @@ func (c *chaos) connect(t *testing.T) drover.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return paced{client, &app{answered: new(atomic.Bool), toldAway: new(atomic.Bool)}}
+	client.Repeat = (&app{answered: new(atomic.Bool), toldAway: new(atomic.Bool)}).patiently
+	return client
 }
 
 // rest waits, without more trouble, until every job is final. It also does what people must do: it releases held

@@ -36,7 +36,8 @@ func (a *app) service(context.Context) (drover.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paced{client, a}, nil
+	client.Repeat = a.patiently
+	return client, nil
 }
 
 // findController reports everything that is missing at once.

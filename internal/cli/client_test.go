@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,29 +149,22 @@ func aConfiguration(t *testing.T, listen string) string {
 	return file
 }
 
-func TestPacing(t *testing.T) {
-	a := &app{answered: new(atomic.Bool), toldAway: new(atomic.Bool)}
-	t.Run("retries when the controller allows it", func(t *testing.T) {
-		early := drover.Errorf(drover.KindRateLimit, "too many")
-		early.RetryAt = drover.TimeOf(time.Now().Add(time.Millisecond))
-		calls := 0
-		got, err := inTime(t.Context(), a, func() (int, error) {
-			if calls++; calls < 3 {
-				return 0, early
-			}
-			return calls, nil
-		})
-		if got != 3 || err != nil {
-			t.Errorf("%d, %v", got, err)
+func TestRateLimit(t *testing.T) {
+	limit := drover.Errorf(drover.KindRateLimit, "too many")
+	t.Run("repeats a call when the controller allows it", func(t *testing.T) {
+		limit.RetryAt = drover.TimeOf(time.Now().Add(time.Millisecond))
+		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobRunning)}, faults: []error{limit, limit}}
+		f.serve(t)
+		if r := droverCommand(t, "cancel", "1"); r.code != 0 || r.err != "" || f.asked["Cancel"] != 3 {
+			t.Errorf("after %d calls: %+v", f.asked["Cancel"], r)
 		}
 	})
 	t.Run("does not wait for hours or after other errors", func(t *testing.T) {
-		late := drover.Errorf(drover.KindRateLimit, "too many")
-		late.RetryAt = drover.TimeOf(time.Now().Add(time.Hour))
-		for _, fault := range []error{late, errors.New("other")} {
-			if _, err := inTime(t.Context(), a, func() (int, error) { return 0, fault }); !errors.Is(err, fault) {
-				t.Errorf("%v", err)
-			}
+		limit.RetryAt = drover.TimeOf(time.Now().Add(time.Hour))
+		for _, fault := range []error{limit, drover.Errorf(drover.KindTransient, "other")} {
+			f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobRunning)}, faults: []error{fault}}
+			f.serve(t)
+			droverCommand(t, "cancel", "1").want(t, 3, "", fault.Error())
 		}
 	})
 }

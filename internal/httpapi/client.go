@@ -24,6 +24,10 @@ const (
 
 // Client is a drover.Service that calls a controller over HTTP.
 type Client struct {
+	// Repeat, if set, makes a call, and may make it again after an error. It is not used for calls that send a file or
+	// follow events.
+	Repeat func(ctx context.Context, call func() error) error
+
 	base  url.URL
 	token drover.Secret
 	http  http.Client
@@ -70,10 +74,25 @@ type call struct {
 
 // ask makes a call whose answer is short, and decodes it into into, unless that is nil. It returns the answer's
 // headers.
-func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error) {
+func (c *Client) ask(ctx context.Context, q call, into any) (header http.Header, err error) {
+	err = c.repeat(ctx, func() error {
+		header, err = c.askOnce(ctx, q, into)
+		return err
+	})
+	return header, err
+}
+
+func (c *Client) repeat(ctx context.Context, call func() error) error {
+	if c.Repeat == nil {
+		return call()
+	}
+	return c.Repeat(ctx, call)
+}
+
+func (c *Client) askOnce(ctx context.Context, q call, into any) (http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errNoAnswer)
 	defer cancel()
-	answer, err := c.open(ctx, q)
+	answer, err := c.openOnce(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +115,15 @@ func answerTo[T any](ctx context.Context, c *Client, q call) (answer T, err erro
 var errNoAnswer = errors.New("it did not answer in time")
 
 // open makes a call and returns its answer as soon as it begins, if it is a success. Closing its body ends the call.
-func (c *Client) open(ctx context.Context, q call) (*http.Response, error) {
+func (c *Client) open(ctx context.Context, q call) (answer *http.Response, err error) {
+	err = c.repeat(ctx, func() error {
+		answer, err = c.openOnce(ctx, q)
+		return err
+	})
+	return answer, err
+}
+
+func (c *Client) openOnce(ctx context.Context, q call) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	impatience := time.AfterFunc(c.patience, func() { cancel(errNoAnswer) })
 	answer, err := c.send(ctx, q, impatience)

@@ -67,16 +67,16 @@ func (w *watcher) follow(ctx context.Context) error {
 	if w.filter.After != "" && w.connected {
 		q.header = http.Header{"Last-Event-Id": {w.filter.After}}
 	}
-	body, err := w.client.read(ctx, q)
+	answer, err := w.client.openOnce(ctx, q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
+	defer answer.Body.Close()
 	w.connected = true
 
 	deaf := time.AfterFunc(silence, cancel)
 	defer deaf.Stop()
-	lines := bufio.NewScanner(body)
+	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxEvent)
 	var m sseMessage
 	for lines.Scan() {

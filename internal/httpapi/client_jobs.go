@@ -1,8 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +20,7 @@ func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drove
 	if err != nil {
 		return receipt, err
 	}
-	q := call{method: http.MethodPost, path: []string{"batches"}, query: url.Values{}, body: bytes.NewReader(text), kind: "application/json"}
+	q := call{method: http.MethodPost, path: []string{"batches"}, query: url.Values{}, json: json.RawMessage(text)}
 	put(q.query, "user", s.Batch.User)
 	if s.Key != "" {
 		if len(s.Key) > maxKey || strings.ContainsFunc(s.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -46,7 +46,7 @@ func (c *Client) MissingInputs(ctx context.Context, hashes []string) (missing []
 // PutInput sends contents.
 func (c *Client) PutInput(ctx context.Context, hash string, contents io.Reader) error {
 	source := &source{Reader: contents}
-	answer, err := c.open(ctx, call{method: http.MethodPut, path: []string{"inputs", hash}, body: source, kind: "application/octet-stream"})
+	answer, err := c.openOnce(ctx, call{method: http.MethodPut, path: []string{"inputs", hash}, body: source, kind: "application/octet-stream"})
 	switch {
 	case source.err != nil:
 		return fmt.Errorf("reading an input: %w", source.err)
