@@ -25,7 +25,7 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 	}
 	byCloud := map[string][]*Stray{}
 	for _, one := range strays {
-		if !s.spared(ctx, *one) {
+		if s.spared == nil || !s.spared(ctx, *one) {
 			byCloud[one.Cloud] = append(byCloud[one.Cloud], one)
 		}
 	}

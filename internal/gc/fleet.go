@@ -52,7 +52,7 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.Found)
-	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, spared: nobody, ends: true})
+	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, ends: true})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 		return err
 	}
 	folder := filepath.Join(home, fleet)
-	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}
+	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, ends: true}
 	check := strings.HasPrefix(fleet, daemon.TestFleet) // no controller ever looks after a test fleet
 	if !check {
 		s.spared, g.Blind = g.wantedByAge, true
@@ -222,7 +222,7 @@ func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s := &search{fleet: c.Fleet, folder: folder.Path(), config: c, spared: nobody}
+	s := &search{fleet: c.Fleet, folder: folder.Path(), config: c}
 	s.known = func() (func(Stray) bool, error) {
 		known, err := g.wanted(ctx, folder)
 		if err == nil {

@@ -30,18 +30,13 @@ type Stray struct {
 	Created    time.Time `json:"created"`
 	Destroyed  bool      `json:"destroyed"`
 
-	sight *sight
+	listed driver.Instance // as its cloud lists it
+	cloud  control.Cloud
 }
 
 // String names the instance in messages. It includes the cloud's id, since two instances may have the same name.
 func (s Stray) String() string {
 	return drover.Sanitize(fmt.Sprintf("instance %s (%s %s)", cmp.Or(s.Name, "without a name"), s.Cloud, s.ProviderID))
-}
-
-// sight is a stray as its cloud lists it.
-type sight struct {
-	in    driver.Instance
-	cloud control.Cloud
 }
 
 // Options are where to search for strays, and what to do with them.
@@ -117,13 +112,10 @@ type search struct {
 	fleet  string
 	folder string // where the clouds' drivers keep their files
 	config *config.Config
-	known  func() (func(Stray) bool, error) // called after everything is listed, so that it knows all instances in the lists
-	spared func(context.Context, Stray) bool
-	ends   bool // nothing is left of the fleet afterwards, unless something is spared
+	known  func() (func(Stray) bool, error)  // called after everything is listed, so that it knows all instances in the lists
+	spared func(context.Context, Stray) bool // nil: none, since nobody can look after anything
+	ends   bool                              // nothing is left of the fleet afterwards, unless something is spared
 }
-
-// nobody is a search's spared function where nobody can look after anything.
-func nobody(context.Context, Stray) bool { return false }
 
 // nothingKnown is a search's known function where nobody looks after anything.
 func nothingKnown() (func(Stray) bool, error) { return func(Stray) bool { return false }, nil }
@@ -174,7 +166,7 @@ func Strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet stri
 	for _, in := range list {
 		found = append(found, &Stray{
 			Fleet: fleet, Name: in.Tags[driver.TagName], Cloud: cloud.Name, ProviderID: in.ID, Zone: in.Zone, Type: in.ProviderType, Created: in.Created.Std(),
-			sight: &sight{in, cloud},
+			listed: in, cloud: cloud,
 		})
 	}
 	return found, err

@@ -33,7 +33,7 @@ func TestWhichInstancesAreWanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s, want := range map[Stray]bool{
+		for s, want := range map[*Stray]bool{
 			{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}:  true,
 			{Name: "", Cloud: "here", ProviderID: "i-1"}:       true,
 			{Name: "lab-x", Cloud: "there", ProviderID: "i-1"}: false,
@@ -42,7 +42,7 @@ func TestWhichInstancesAreWanted(t *testing.T) {
 			{Name: "lab-z", Cloud: "here", ProviderID: "i-4"}:  true,
 			{Name: "lab-z", Cloud: "there", ProviderID: "i-5"}: false,
 		} {
-			if known(s) != want {
+			if known(*s) != want {
 				t.Errorf("%+v: %v", s, !want)
 			}
 		}

@@ -37,12 +37,12 @@ func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 		if g.wantedByAge(ctx, s) {
 			return true
 		}
-		if s.sight.in.State == driver.Stopped {
+		if s.listed.State == driver.Stopped {
 			return false
 		}
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
+		silent, err := control.Silence(ctx, key, s.cloud, s.listed)
 		switch {
 		case err == nil && silent <= within:
 			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
