@@ -65,15 +65,20 @@ func completeBatch(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 // completionTime is how long a shell waits for a controller's completions.
 const completionTime = time.Second
 
-// live offers completions from the controller: quickly, and none if it cannot be reached.
-func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) ([]string, cobra.ShellCompDirective) {
+// offer offers a word for each item of the controller: quickly, and none if it cannot be reached.
+func offer[T any](a *app, list func(context.Context, drover.Service) ([]T, error), word func(T) string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
 	svc, err := a.connect(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
+	items, _ := list(ctx, svc) // those that arrive in time
+	var words []string
+	for _, item := range items {
+		words = append(words, word(item))
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // mostOffered limits the jobs offered to the newest ones: more would not help.
@@ -87,61 +92,38 @@ func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]s
 // completeJobsIn offers the jobs in one of these states.
 func (a *app) completeJobsIn(states ...drover.JobState) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-			for job, err := range allJobs(ctx, svc, drover.JobFilter{States: states}) {
-				if err != nil {
-					break
-				}
-				if id := job.ID.String(); strings.HasPrefix(id, typed) {
-					words = append(words, id+"\t"+drover.Sanitize(job.Name)+", "+jobStateWords(job))
-				}
-			}
-			return words[max(0, len(words)-mostOffered):]
+		return offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Job, error) {
+			jobs, err := gather(allJobs(ctx, svc, drover.JobFilter{States: states}))
+			jobs = slices.DeleteFunc(jobs, func(j drover.Job) bool { return !strings.HasPrefix(j.ID.String(), typed) })
+			return jobs[max(0, len(jobs)-mostOffered):], err
+		}, func(j drover.Job) string {
+			return j.ID.String() + "\t" + drover.Sanitize(j.Name) + ", " + jobStateWords(j)
 		})
 	}
 }
 
 // completeBatches offers the names of batches.
 func (a *app) completeBatches(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		seen := map[string]bool{}
-		for job, err := range allJobs(ctx, svc, drover.JobFilter{}) {
-			if err != nil {
-				break
-			}
-			if !seen[job.Batch] {
-				seen[job.Batch] = true
-				words = append(words, drover.Sanitize(job.Batch))
-			}
-		}
-		return words
-	})
+	words, directive := offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Job, error) {
+		return gather(allJobs(ctx, svc, drover.JobFilter{}))
+	}, func(j drover.Job) string { return drover.Sanitize(j.Batch) })
+	slices.Sort(words)
+	return slices.Compact(words), directive
 }
 
 // completeInstances offers the names of instances.
 func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		for in, err := range allInstances(ctx, svc, drover.InstanceFilter{}) {
-			if err != nil {
-				break
-			}
-			words = append(words, drover.Sanitize(in.Name)+"\t"+drover.Sanitize(in.Type)+", "+instanceStateWords(in))
-		}
-		return words
+	return offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Instance, error) {
+		return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
+	}, func(in drover.Instance) string {
+		return drover.Sanitize(in.Name) + "\t" + drover.Sanitize(in.Type) + ", " + instanceStateWords(in)
 	})
 }
 
 // completePools offers the names of pools.
 func (a *app) completePools(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		pools, err := svc.Pools(ctx)
-		if err != nil {
-			return nil
-		}
-		for _, p := range pools {
-			words = append(words, fmt.Sprintf("%s\t%s %d, has %d", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances))
-		}
-		return words
+	return offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Pool, error) { return svc.Pools(ctx) }, func(p drover.Pool) string {
+		return fmt.Sprintf("%s\t%s %d, has %d", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances)
 	})
 }
 
@@ -164,33 +146,21 @@ func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) 
 	if !within {
 		cloud = ""
 	}
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		offers, err := svc.Offers(ctx, drover.OfferFilter{Cloud: cloud})
-		if err != nil {
-			return nil
+	words, directive := offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Offer, error) {
+		return svc.Offers(ctx, drover.OfferFilter{Cloud: cloud})
+	}, func(o drover.Offer) string {
+		if within {
+			return drover.Sanitize(offerListing.name(o))
 		}
-		for _, o := range offers {
-			if within {
-				words = append(words, drover.Sanitize(offerListing.name(o)))
-			} else {
-				words = append(words, drover.Sanitize(o.Cloud))
-			}
-		}
-		slices.Sort(words)
-		return slices.Compact(words)
+		return drover.Sanitize(o.Cloud)
 	})
+	slices.Sort(words)
+	return slices.Compact(words), directive
 }
 
 // completeTokens offers the ids of tokens.
 func (a *app) completeTokens(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		tokens, err := svc.Tokens(ctx)
-		if err != nil {
-			return nil
-		}
-		for _, t := range tokens {
-			words = append(words, t.ID+"\t"+drover.Sanitize(t.User)+", "+string(t.Role))
-		}
-		return words
+	return offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Token, error) { return svc.Tokens(ctx) }, func(t drover.Token) string {
+		return t.ID + "\t" + drover.Sanitize(t.User) + ", " + string(t.Role)
 	})
 }

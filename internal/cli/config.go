@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -139,10 +140,7 @@ func (a *app) printImported(r configimport.Result, folder string) error {
 			return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("use another folder, or move the file elsewhere")
 		}
 		_, err = f.WriteString(r.Files[name])
-		if err := f.Close(); err != nil {
-			return err
-		}
-		if err != nil {
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.err, "wrote %s\n", path)

@@ -110,14 +110,8 @@ func (a *app) showFinding(f finding) {
 	if !f.OK {
 		verdict, tint = "fault", red
 	}
-	t := table{out: a.out, color: a.color, right: make([]bool, 3), widths: []int{5, 13, 0}}
-	var b strings.Builder
-	first, others, _ := strings.Cut(f.Text, "\n")
-	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: drover.Sanitize(first)}})
-	for line := range strings.Lines(others) {
-		fmt.Fprintf(&b, "%22s%s\n", "", drover.Sanitize(strings.TrimSuffix(line, "\n")))
-	}
-	fmt.Fprint(a.out, b.String())
+	text := strings.ReplaceAll(drover.SanitizeLines(strings.TrimSpace(f.Text)), "\n", "\n"+strings.Repeat(" ", 22))
+	fmt.Fprintf(a.out, "%s  %-13s  %s\n", tinted(a.color, tint, fmt.Sprintf("%-5s", verdict)), f.Check, text)
 	if f.Hint != "" {
 		fmt.Fprintf(a.out, "       hint: %s\n", drover.Sanitize(f.Hint))
 	}

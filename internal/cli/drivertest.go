@@ -257,10 +257,7 @@ func (t *driverTest) judge(name string, check func() error) {
 		return
 	}
 	tint := map[string]color{"ok": green, "failed": red}[v.Verdict]
-	out := table{out: t.app.out, color: t.app.color, right: make([]bool, 3), widths: []int{7, 0, 0}}
-	var b strings.Builder
-	out.line(&b, []cell{{v.Verdict, tint}, {text: fmt.Sprintf("%s (%.1fs)", drover.Sanitize(name), v.Seconds)}})
-	fmt.Fprint(t.app.out, b.String())
+	fmt.Fprintf(t.app.out, "%s  %s (%.1fs)\n", tinted(t.app.color, tint, fmt.Sprintf("%-7s", v.Verdict)), drover.Sanitize(name), v.Seconds)
 	if v.Text != "" {
 		fmt.Fprintf(t.app.out, "         %s\n", strings.ReplaceAll(drover.SanitizeLines(v.Text), "\n", "\n         "))
 	}

@@ -213,7 +213,7 @@ func jobStateWords(j drover.Job) string {
 	case j.State.Final():
 		return fmt.Sprintf("%s, %d/%d succeeded", j.State, j.Counts[drover.JobSucceeded], j.Array.Size())
 	}
-	text := fmt.Sprintf("%s %d/%d done", j.State, finals(j), j.Array.Size())
+	text := fmt.Sprintf("%s %d/%d done", j.State, finals(j.Counts), j.Array.Size())
 	for _, s := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
 		if n := j.Counts[s]; n > 0 {
 			text += fmt.Sprintf(", %d %s", n, s)
@@ -222,25 +222,14 @@ func jobStateWords(j drover.Job) string {
 	return text
 }
 
-// finals returns how many of a job's elements are final.
-func finals(j drover.Job) (n int) {
-	for state, count := range j.Counts {
+// finals returns how many elements are in a final state.
+func finals(counts map[drover.JobState]int) (n int) {
+	for state, count := range counts {
 		if state.Final() {
 			n += count
 		}
 	}
-	if j.Array == nil && j.State.Final() {
-		n = 1
-	}
 	return n
-}
-
-// elements returns how many elements a job has; a job that is not an array has one.
-func elements(j drover.Job) int {
-	if j.Array == nil {
-		return 1
-	}
-	return j.Array.Size()
 }
 
 func lastInstance(j drover.Job) string {

@@ -38,19 +38,7 @@ then unknown. With -o wide the table also shows disks, reservations, and interru
 publishes them.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, ""),
-		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
-			filter, err := f.filter()
-			if err != nil {
-				return err
-			}
-			return f.watch.show(ctx, a, "drover offers", func(a *app) error {
-				offers, err := svc.Offers(ctx, filter)
-				if err != nil {
-					return err
-				}
-				return printList(a, offerListing, each(offers))
-			})
-		}),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.offers(cmd, f, args) },
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.vcpus, "vcpus", "", "only types with at least `N` vCPUs")
@@ -66,34 +54,37 @@ publishes them.`,
 	return cmd
 }
 
-// askOrForesee calls the controller or, if only a configuration is given and its controller is not running, the
+// offers asks the controller or, if only a configuration is given and its controller is not running, the
 // configuration's clouds.
-func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if args = f.watch.takeInterval(args); len(args) > 0 {
-			return drover.Errorf(drover.KindInvalid, "drover offers takes no arguments, but got %s", args[0])
-		}
-		if _, err := f.filter(); err != nil {
-			return err
-		}
-		named := a.givenServer() != ""
-		if len(a.lists) > 0 || !named && a.config == "" {
-			return a.previewOffers(cmd.Context(), *f) // for this host, as for drover run
-		}
-		err := a.ask(do)(cmd, args)
-		if err == nil || named || a.config == "" || drover.KindOf(err) != drover.KindUnreachable {
-			return err
-		}
-		return a.previewOffers(cmd.Context(), *f)
+func (a *app) offers(cmd *cobra.Command, f offersFlags, args []string) error {
+	if args = f.watch.takeInterval(args); len(args) > 0 {
+		return drover.Errorf(drover.KindInvalid, "drover offers takes no arguments, but got %s", args[0])
 	}
-}
-
-// previewOffers lists the offerings that a new controller of the configuration would have.
-func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 	filter, err := f.filter()
 	if err != nil {
 		return err
 	}
+	named := a.givenServer() != ""
+	if len(a.lists) > 0 || !named && a.config == "" {
+		return a.previewOffers(cmd.Context(), f, filter) // for this host, as for drover run
+	}
+	err = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+		return f.watch.show(ctx, a, "drover offers", func(a *app) error {
+			offers, err := svc.Offers(ctx, filter)
+			if err != nil {
+				return err
+			}
+			return printList(a, offerListing, each(offers))
+		})
+	})(cmd, args)
+	if named || drover.KindOf(err) != drover.KindUnreachable {
+		return err
+	}
+	return a.previewOffers(cmd.Context(), f, filter)
+}
+
+// previewOffers lists the offerings that a new controller of the configuration would have.
+func (a *app) previewOffers(ctx context.Context, f offersFlags, filter drover.OfferFilter) error {
 	c, err := a.listedConfig(a.config, f.cloud, a.lists)
 	if err != nil {
 		return err

@@ -39,15 +39,9 @@ const waitLine = 10 * time.Second
 func (s *waitShow) update(w *waiting, words string) {
 	if s.bar != nil {
 		counts, total := w.counts()
-		final := 0
-		for state, n := range counts {
-			if state.Final() {
-				final += n
-			}
-		}
 		s.words.set(" " + words)
 		s.bar.SetTotal(int64(total), false)
-		s.bar.SetCurrent(int64(final))
+		s.bar.SetCurrent(int64(finals(counts)))
 		return
 	}
 	if s.quiet || words == s.last || time.Since(s.at) < waitLine {

@@ -222,19 +222,23 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 	if err != nil {
 		return in, err
 	}
-	in.Models = m
-	if in.Offerings, _, err = a.listedOfferings(ctx, c, m); err != nil {
+	offerings, _, err := a.listedOfferings(ctx, c, m)
+	if err != nil {
 		return in, err
 	}
-	in.Settings = daemon.Settings(c, daemon.RunLimits{})
+	return inputOf(c, cmp.Or(file, "the price list"), offerings, m)
+}
+
+// inputOf returns the input of a simulation from a configuration and its clouds' offerings.
+func inputOf(c *config.Config, name string, offerings []drover.Offering, m simulate.Models) (in simulate.Input, err error) {
+	if len(offerings) == 0 {
+		return in, drover.Errorf(drover.KindInvalid, "%s offers no instance types", name).WithHint("the types: filters of its clouds may exclude all of them")
+	}
+	simulate.Sort(offerings)
+	in = simulate.Input{Models: m, Offerings: offerings, Settings: daemon.Settings(c, daemon.RunLimits{}), Scheduled: scheduled(c)}
 	for i := range in.Settings.Clouds {
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
-	in.Scheduled = scheduled(c)
-	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "%s offers no instance types", cmp.Or(file, "the price list")).WithHint("the types: filters of its clouds may exclude all of them")
-	}
-	simulate.Sort(in.Offerings)
 	return in, nil
 }
 
@@ -248,13 +252,4 @@ func scheduled(c *config.Config) func(drover.Time) ([]pool.Spec, drover.Time) {
 		}
 		return pools, drover.TimeOf(next)
 	}
-}
-
-// create creates the file that a flag names.
-func create(flag, path string) (*os.File, error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
-	}
-	return file, nil
 }

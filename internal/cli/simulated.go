@@ -3,8 +3,11 @@ package cli
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -137,6 +140,21 @@ func ofMarket(r *simulate.Result, market drover.Market) string {
 	return ""
 }
 
+// figureRows returns the figures that any of the results has, with the text for each result.
+func figureRows(results []*simulate.Result) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for _, f := range figures {
+			values := make([]string, len(results))
+			for i, r := range results {
+				values[i] = f.of(r)
+			}
+			if strings.Join(values, "") != "" && !yield(f.name, values) {
+				return
+			}
+		}
+	}
+}
+
 // printSimulated prints results side by side: a column for each, and a line for each figure that any of them has.
 // Configurations are named above policies.
 func (a *app) printSimulated(results []*simulate.Result) error {
@@ -153,14 +171,10 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 			return err
 		}
 	}
-	for _, f := range figures {
-		row, said := []cell{{text: f.name}}, false
-		for _, r := range results {
-			text := f.of(r)
-			row, said = append(row, cell{text: text}), said || text != ""
-		}
-		if !said {
-			continue
+	for name, values := range figureRows(results) {
+		row := []cell{{text: name}}
+		for _, text := range values {
+			row = append(row, cell{text: text})
 		}
 		if err := t.add(row); err != nil {
 			return err
@@ -190,23 +204,21 @@ func nameOf(r *simulate.Result) string {
 
 // draw writes the chart and the table over time, if they are requested.
 func (f simulateFlags) draw(title string, results []*simulate.Result) error {
-	drawChart := func(w io.Writer, results []*simulate.Result) error { return drawChart(w, title, results) }
 	for _, into := range []struct {
 		flag, path string
-		write      func(w io.Writer, results []*simulate.Result) error
-	}{{"chart", f.chart, drawChart}, {"csv", f.csv, writePoints}} {
+		write      func(w io.Writer) error
+	}{
+		{"chart", f.chart, func(w io.Writer) error { return drawChart(w, title, results) }},
+		{"csv", f.csv, func(w io.Writer) error { return writePoints(w, results) }},
+	} {
 		if into.path == "" {
 			continue
 		}
-		file, err := create(into.flag, into.path)
+		file, err := os.Create(into.path)
 		if err != nil {
-			return err
+			return drover.Errorf(drover.KindInvalid, "--%s: %v", into.flag, err)
 		}
-		err = into.write(file, results)
-		if closing := file.Close(); err == nil {
-			err = closing
-		}
-		if err != nil {
+		if err := errors.Join(into.write(file), file.Close()); err != nil {
 			return fmt.Errorf("writing %s: %w", into.path, err)
 		}
 	}

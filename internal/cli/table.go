@@ -47,11 +47,11 @@ func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 
 // printArray prints one array without holding all of it.
 func printArray[T any](a *app, items iter.Seq2[T, error]) error {
-	open, between, end, empty := "[", ",", "]\n", "[]\n"
+	before, between, end := "[", ",", "]\n"
 	if a.output == outputYAML {
-		open, between, end = "", "", ""
+		before, between, end = "", "", ""
 	}
-	n := 0
+	some := false
 	for item, err := range items {
 		if err != nil {
 			return err
@@ -60,17 +60,13 @@ func printArray[T any](a *app, items iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
-		separator := between
-		if n == 0 {
-			separator = open
-		}
-		if _, err := fmt.Fprintf(a.out, "%s%s", separator, text); err != nil {
+		if _, err := fmt.Fprintf(a.out, "%s%s", before, text); err != nil {
 			return err
 		}
-		n++
+		some, before = true, between
 	}
-	if n == 0 {
-		end = empty
+	if !some {
+		end = "[]\n"
 	}
 	_, err := io.WriteString(a.out, end)
 	return err
@@ -183,7 +179,7 @@ func (t *table) line(b *strings.Builder, row []cell) {
 		}
 		if c.text != "" {
 			b.WriteString(strings.Repeat(" ", blank))
-			t.write(b, c)
+			b.WriteString(tinted(t.color, c.color, c.text))
 			blank = 0
 		}
 		if !t.right[i] {
@@ -194,12 +190,12 @@ func (t *table) line(b *strings.Builder, row []cell) {
 	b.WriteByte('\n')
 }
 
-func (t *table) write(b *strings.Builder, c cell) {
-	if !t.color || c.color == plain {
-		b.WriteString(c.text)
-		return
+// tinted returns a text in a colour, if there are colours.
+func tinted(colors bool, tint color, text string) string {
+	if !colors || tint == plain {
+		return text
 	}
-	b.WriteString(string(c.color) + c.text + reset)
+	return string(tint) + text + reset
 }
 
 // jobColor is the colour of a job's state.

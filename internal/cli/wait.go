@@ -197,11 +197,12 @@ func (w *waiting) saw(id drover.JobID, job drover.Job) {
 func (w *waiting) counts() (counts map[drover.JobState]int, total int) {
 	counts = map[drover.JobState]int{}
 	for _, j := range w.jobs {
-		total += elements(j)
 		if j.Array == nil {
+			total++
 			counts[j.State]++
 			continue
 		}
+		total += j.Array.Size()
 		for state, n := range j.Counts {
 			counts[state] += n
 		}

@@ -9,7 +9,6 @@ import (
 	"drover"
 	"drover/internal/config"
 	"drover/internal/control"
-	"drover/internal/daemon"
 	"drover/internal/human"
 	"drover/internal/recorded"
 	"drover/internal/simulate"
@@ -86,9 +85,8 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 // input returns the input of a simulation from a configuration. It accepts only clouds that the controller has: a page
 // opens no others.
 func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
-	in.Models, in.Settings, in.Scheduled = m, daemon.Settings(c, daemon.RunLimits{}), scheduled(c)
-	open := s.clouds()
-	for i, cloud := range c.Clouds {
+	open, offerings := s.clouds(), []drover.Offering(nil)
+	for _, cloud := range c.Clouds {
 		at := slices.IndexFunc(open, func(o control.Cloud) bool { return o.Name == cloud.Name })
 		if at < 0 {
 			return in, drover.Errorf(drover.KindInvalid, "the controller has no cloud %s", cloud.Name).
@@ -101,16 +99,11 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		for _, o := range listed {
 			o.Cloud = cloud.Name
 			if paid, whyNot := cloud.Offer(o); whyNot == "" {
-				in.Offerings = append(in.Offerings, paid)
+				offerings = append(offerings, paid)
 			}
 		}
-		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
-	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no instance types").WithHint("its clouds' filters (types) may exclude every type")
-	}
-	simulate.Sort(in.Offerings)
-	return in, nil
+	return inputOf(c, "the configuration", offerings, m)
 }
 
 // comparisonOf shows results side by side.
@@ -122,15 +115,8 @@ func comparisonOf(results []*simulate.Result) *web.Comparison {
 			c.Notes = append(c.Notes, fmt.Sprintf("The %s rejects %s; the first is %s.", r.Configuration, human.Plural(r.Refused, "job"), r.WhyRefused))
 		}
 	}
-	for _, f := range figures {
-		row, said := web.ComparisonRow{Name: f.name}, false
-		for _, r := range results {
-			text := f.of(r)
-			row.Values, said = append(row.Values, text), said || text != ""
-		}
-		if said {
-			c.Rows = append(c.Rows, row)
-		}
+	for name, values := range figureRows(results) {
+		c.Rows = append(c.Rows, web.ComparisonRow{Name: name, Values: values})
 	}
 	for _, l := range results[0].LeftOut {
 		c.Notes = append(c.Notes, fmt.Sprintf("Left out: %s %s.", human.Plural(l.Jobs, "job"), l.Why))

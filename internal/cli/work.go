@@ -156,21 +156,31 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	if err := f.sendProgram(command); err != nil {
 		return drover.JobSpec{}, err
 	}
-	inputs := []map[string]string{}
-	for _, in := range f.inputs {
-		inputs = append(inputs, map[string]string{"path": in})
-	}
 	job := map[string]any{"name": f.jobName(command)}
 	if len(command) > 0 || f.image == "" {
 		job["command"] = command
 	}
-	for key, value := range map[string]any{
-		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "expected": f.expected.String(), "max_wait": f.maxWait.String(), "outputs": f.outputs, "priority": f.priority,
-		"env": env, "labels": labels, "inputs": inputs,
+	for _, given := range []struct {
+		flag, key string
+		value     any
+	}{
+		{"image", "image", f.image}, {"array", "array", f.array}, {"env", "env", env}, {"label", "labels", labels}, {"collect", "outputs", f.outputs},
+		{"priority", "priority", f.priority}, {"timeout", "timeout", f.timeout.String()}, {"expected", "expected", f.expected.String()},
+		{"max-wait", "max_wait", f.maxWait.String()},
 	} {
-		if f.says(key) {
-			job[key] = value
+		if f.set.Changed(given.flag) {
+			job[given.key] = given.value
 		}
+	}
+	if resources := f.resources(); len(resources) > 0 {
+		job["resources"] = resources
+	}
+	inputs := []map[string]string{}
+	for _, in := range f.inputs {
+		inputs = append(inputs, map[string]string{"path": in})
+	}
+	if len(inputs) > 0 {
+		job["inputs"] = inputs
 	}
 	spec, err := parseJob(job)
 	if err == nil && f.set.Changed("gang") {
@@ -218,23 +228,6 @@ func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 			WithHint("use --array %d-%d, or another --gang", all.First, most)
 	}
 	return f.gang, nil
-}
-
-// says reports whether the flags for a key of a job were given.
-func (f *jobFlags) says(key string) bool {
-	switch key {
-	case "resources":
-		return len(f.resources()) > 0
-	case "outputs":
-		return f.set.Changed("collect")
-	case "inputs":
-		return len(f.inputs) > 0
-	case "labels":
-		return f.set.Changed("label")
-	case "max_wait":
-		return f.set.Changed("max-wait")
-	}
-	return f.set.Changed(key)
 }
 
 func (f *jobFlags) resources() map[string]any {
