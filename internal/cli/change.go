@@ -227,16 +227,16 @@ func changeEach[ID, T any](a *app, l listing[T], ids []ID, do func(ID) (T, error
 			continue
 		}
 		changed = append(changed, v)
-		if a.output == outputTable || a.output == outputWide {
+		if a.forPeople() {
 			if _, err := fmt.Fprintln(a.out, drover.Sanitize(line(v))); err != nil {
 				return err
 			}
 		}
 	}
-	if a.forPrograms() || a.output == outputName {
-		return errors.Join(printList(a, l, each(changed)), failed)
+	if a.forPeople() {
+		return failed
 	}
-	return failed
+	return errors.Join(printList(a, l, each(changed)), failed)
 }
 
 // stopWords describes how far a job's stop has come.

@@ -42,7 +42,7 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 	if err != nil {
 		return err
 	}
-	if a.output != outputTable && a.output != outputWide {
+	if !a.forPeople() {
 		return printList(a, listing[drover.Explanation]{name: func(e drover.Explanation) string { return e.Subject }}, each(all))
 	}
 	if len(all) == 0 {

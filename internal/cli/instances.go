@@ -54,14 +54,11 @@ func (a *app) instances(ctx context.Context, svc drover.Fleet, f instancesFlags,
 		}
 		found = append(found, in)
 	}
-	switch {
-	case len(found) > 1 || a.output == outputName:
-		return printList(a, instanceListing, each(found))
-	case a.forPrograms():
-		return a.print(found[0])
+	if len(found) == 1 && a.forPeople() {
+		a.showInstance(found[0])
+		return nil
 	}
-	a.showInstance(found[0])
-	return nil
+	return printNamed(a, instanceListing, found)
 }
 
 var instanceListing = listing[drover.Instance]{

@@ -153,12 +153,11 @@ func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []st
 	switch {
 	case len(ids) == 0:
 		slices.Reverse(list)
-	case len(ids) == 1 && a.forPrograms():
-		return a.print(list[0])
-	case len(ids) == 1 && a.output != outputName:
+		return printList(a, jobListing, each(list))
+	case len(ids) == 1 && a.forPeople():
 		return a.showJob(list[0])
 	}
-	return printList(a, jobListing, each(list))
+	return printNamed(a, jobListing, list)
 }
 
 // namedJobs returns jobs by their ids or, if the filter is for elements, the elements of those that are arrays.

@@ -95,26 +95,25 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 	return err
 }
 
-// copyLogs prints the existing output of both streams, one after the other.
-func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job drover.Job, to streams) error {
+// followers returns a follower for each stream that is shown.
+func (a *app) followers(svc drover.Queue, id drover.JobID, to streams, f logsFlags) (all []*follower) {
 	for _, s := range []struct {
 		stream drover.Stream
 		to     io.Writer
 	}{{drover.Stdout, to.out}, {drover.Stderr, to.err}} {
-		if s.to == nil {
-			continue
+		if s.to != nil {
+			request := drover.LogRequest{Job: id, Stream: s.stream, Attempt: f.attempt}
+			all = append(all, &follower{app: a, svc: svc, request: request, to: s.to, tail: f.tail})
 		}
-		last := &tail{most: f.tail}
-		reader := &follower{app: a, svc: svc, to: s.to, tail: -1, attempts: max(1, len(job.Attempts))}
-		reader.request = drover.LogRequest{Job: job.ID, Stream: s.stream, Attempt: f.attempt}
-		if f.tail >= 0 {
-			reader.to = last
-		}
-		err := reader.run(ctx)
-		if f.tail >= 0 {
-			err = errors.Join(err, last.print(s.to))
-		}
-		if err != nil {
+	}
+	return all
+}
+
+// copyLogs prints the existing output of both streams, one after the other.
+func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job drover.Job, to streams) error {
+	for _, reader := range a.followers(svc, job.ID, to, f) {
+		reader.attempts = max(1, len(job.Attempts))
+		if err := reader.run(ctx); err != nil {
 			return err
 		}
 	}
@@ -126,12 +125,8 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	for _, f := range []*follower{{request: drover.LogRequest{Stream: drover.Stdout}, to: to.out}, {request: drover.LogRequest{Stream: drover.Stderr}, to: to.err}} {
-		if f.to == nil {
-			continue
-		}
-		f.app, f.svc, f.tail = a, svc, flags.tail
-		f.request.Job, f.request.Follow = id, true
+	for _, f := range a.followers(svc, id, to, flags) {
+		f.request.Follow = true
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
 				cancel(err)
@@ -167,7 +162,7 @@ const reopening = 300 * time.Millisecond
 // run shows the stream until it ends and, if it is followed, the job is final.
 func (f *follower) run(ctx context.Context) error {
 	if f.tail >= 0 {
-		if err := f.first(ctx); err != nil {
+		if err := f.first(ctx); err != nil || !f.request.Follow {
 			return err
 		}
 	}
@@ -189,7 +184,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// first shows the last lines of the existing output. Following starts from there.
+// first shows the last lines of the existing output, from whose end a followed stream continues.
 func (f *follower) first(ctx context.Context) error {
 	last := &tail{most: f.tail}
 	now := *f

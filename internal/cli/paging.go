@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"iter"
-	"slices"
 	"strconv"
 
 	"drover"
@@ -90,5 +89,5 @@ func gather[T any](items iter.Seq2[T, error]) (all []T, err error) {
 		}
 		all = append(all, item)
 	}
-	return slices.Clip(all), nil
+	return all, nil
 }

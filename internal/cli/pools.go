@@ -48,10 +48,7 @@ func (a *app) pools(ctx context.Context, svc drover.Fleet, names []string) error
 		}
 		found = append(found, all[at])
 	}
-	if len(found) == 1 && a.forPrograms() {
-		return a.print(found[0])
-	}
-	return printList(a, poolListing, each(found))
+	return printNamed(a, poolListing, found)
 }
 
 func (a *app) poolCommand() *cobra.Command {
@@ -73,8 +70,8 @@ holds until the number in the configuration changes.`,
 			if err != nil {
 				return err
 			}
-			if a.output != outputTable && a.output != outputWide {
-				return a.printPool(p)
+			if !a.forPeople() {
+				return printNamed(a, poolListing, []drover.Pool{p})
 			}
 			_, err = fmt.Fprintf(a.out, "pool %s: %s %d; it has %s now\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, human.Plural(p.Instances, "instance"))
 			return err
@@ -86,13 +83,6 @@ holds until the number in the configuration changes.`,
 	set.ValidArgsFunction = a.completePools
 	cmd.AddCommand(set)
 	return cmd
-}
-
-func (a *app) printPool(p drover.Pool) error {
-	if a.output == outputName {
-		return printList(a, poolListing, each([]drover.Pool{p}))
-	}
-	return a.print(p)
 }
 
 var poolListing = listing[drover.Pool]{

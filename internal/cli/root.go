@@ -215,6 +215,9 @@ func (o output) check(cmd *cobra.Command) error {
 // forPrograms reports whether the output is for a program.
 func (a *app) forPrograms() bool { return a.output == outputJSON || a.output == outputYAML }
 
+// forPeople reports whether the output is a table or a text.
+func (a *app) forPeople() bool { return a.output == outputTable || a.output == outputWide }
+
 // print prints v for programs; YAML uses the names of the JSON fields.
 func (a *app) print(v any) error {
 	data, err := a.encode(v)

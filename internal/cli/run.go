@@ -309,12 +309,10 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	if s.stopped {
 		return s.tellStopped(sum)
 	}
-	if err := a.summarize(ctx, s, sum); err != nil {
-		return err
-	}
+	unsaid := a.summarize(ctx, s, sum)
 	fl.Close()
 	failed := sum.Failed+sum.Cancelled > 0
-	if err := folder.Finish(failed); err != nil {
+	if err := errors.Join(unsaid, folder.Finish(failed)); err != nil {
 		return err
 	}
 	err = s.verdict(sum)

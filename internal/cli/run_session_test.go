@@ -44,6 +44,22 @@ func TestASignalBeforeTheControllerOfAResumedRunAnswersDetachesTheRun(t *testing
 	}
 }
 
+func TestARunWhoseResultCannotBePrintedIsOver(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	p := newPlace(t)
+	r := p.startTo(full, "run", "-o", "json", "--", "true")
+	if code := r.wait(time.Minute); code != exitUsage || !strings.Contains(r.err.String(), "no space left") {
+		t.Errorf("exit code %d", code)
+	}
+	if said := p.run("runs").err.String(); !strings.Contains(said, "there is no run to resume") {
+		t.Errorf("drover runs prints %s", said)
+	}
+}
+
 func TestARerunOfFailedJobsRefusesOtherFlagsThanTheRunHad(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	home, err := daemon.StateHome()

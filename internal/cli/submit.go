@@ -100,10 +100,10 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 
 // streams is where a job's output goes: if a program reads standard output, only the receipt goes there.
 func (a *app) streams() streams {
-	if a.forPrograms() || a.output == outputName {
-		return streams{a.err, a.err}
+	if a.forPeople() {
+		return streams{a.out, a.err}
 	}
-	return streams{a.out, a.err}
+	return streams{a.err, a.err}
 }
 
 // printReceipt prints the jobs' numbers. If standard output has the job's output, it prints them to standard error.

@@ -45,6 +45,14 @@ func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 	return printTable(a, l, items)
 }
 
+// printNamed prints items that the user named; for programs, a single one is an object.
+func printNamed[T any](a *app, l listing[T], items []T) error {
+	if len(items) == 1 && a.forPrograms() {
+		return a.print(items[0])
+	}
+	return printList(a, l, each(items))
+}
+
 // printArray prints one array without holding all of it.
 func printArray[T any](a *app, items iter.Seq2[T, error]) error {
 	before, between, end := "[", ",", "]\n"
