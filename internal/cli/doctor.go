@@ -77,8 +77,8 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	faults := 0
 	for _, one := range checks {
 		text, err := one.check()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if _, ended := errors.AsType[exit](err); ended || ctx.Err() != nil {
+			return exit(exitInterrupted)
 		}
 		if text == "" && err == nil {
 			continue // nothing to check
@@ -141,7 +141,7 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 		return "", nil // reported with the configuration
 	}
 	count := 0
-	err := a.withClouds(ctx, c, func(clouds []control.Cloud) error {
+	err := a.withClouds(ctx, c, func(ctx context.Context, clouds []control.Cloud) error {
 		offerings, _, err := daemon.Offerings(ctx, clouds)
 		if err != nil {
 			return err

@@ -72,3 +72,26 @@ func TestARerunOfFailedJobsRefusesOtherFlagsThanTheRunHad(t *testing.T) {
 	}
 	droverCommand(t, "run", "--resume", "run-a", "--failed", "--max-cost", "5").want(t, 2, "", "run run-a was started without --max-cost")
 }
+
+func TestAnInterruptedPlanLeavesNoFiles(t *testing.T) {
+	p := newPlace(t)
+	p.write("slow.sh", "#!/bin/sh\nsleep 20\n")
+	slow := filepath.Join(p.dir, "slow.sh")
+	if err := os.Chmod(slow, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.write("drover.yaml", "version: 1\nclouds:\n  it: {driver: external, command: ["+slow+"]}\n")
+	r := p.start("plan", "-c", "drover.yaml", "--", "true")
+	home := filepath.Join(p.state, "drover")
+	eventually(t, 10*time.Second, "the cloud is opened", func() bool {
+		open, _ := filepath.Glob(filepath.Join(home, "plan-*", "it"))
+		return open != nil
+	})
+	r.signal(os.Interrupt)
+	if code := r.wait(10 * time.Second); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	if left, _ := filepath.Glob(filepath.Join(home, "plan-*")); left != nil {
+		t.Errorf("it leaves %s", left)
+	}
+}

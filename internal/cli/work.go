@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -325,7 +327,7 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 // offeringsOf returns what a configuration's clouds offer, and what it leaves out. It creates nothing. Where the
 // configuration does not set a cloud's billing, it fills in the driver's.
 func (a *app) offeringsOf(ctx context.Context, c *config.Config) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
-	err = a.withClouds(ctx, c, func(clouds []control.Cloud) error {
+	err = a.withClouds(ctx, c, func(ctx context.Context, clouds []control.Cloud) error {
 		for i := range c.Clouds {
 			period := &c.Clouds[i].Prices.Period
 			*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
@@ -340,8 +342,10 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) (all []drover.O
 // askingFleet is the fleet under which clouds are opened only to be asked something.
 const askingFleet = "plan"
 
-// withClouds opens a configuration's clouds while use runs.
-func (a *app) withClouds(ctx context.Context, c *config.Config, use func([]control.Cloud) error) error {
+// withClouds opens a configuration's clouds while use runs. Ctrl-C ends it, and leaves no files.
+func (a *app) withClouds(ctx context.Context, c *config.Config, use func(context.Context, []control.Cloud) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	home, err := daemon.StateHome()
 	if err != nil {
 		return err
@@ -356,11 +360,14 @@ func (a *app) withClouds(ctx context.Context, c *config.Config, use func([]contr
 	}
 	defer os.RemoveAll(folder)
 	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: askingFleet, Folder: folder, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
+	if err == nil {
+		defer daemon.CloseClouds(clouds)
+		err = use(ctx, clouds)
 	}
-	defer daemon.CloseClouds(clouds)
-	return use(clouds)
+	if err != nil && ctx.Err() != nil {
+		return exit(exitInterrupted)
+	}
+	return err
 }
 
 // checkKeys checks every cloud's own keys. It makes no calls: it opens only what is on this host.
