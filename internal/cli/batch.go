@@ -30,10 +30,7 @@ func (a *app) batchCommand() *cobra.Command {
 				if err := checkInputs(file.Batch); err != nil {
 					return err
 				}
-				elements := 0
-				for _, j := range file.Batch.Jobs {
-					elements += j.Array.Size()
-				}
+				elements := elements(file.Batch)
 				fmt.Fprintf(a.err, "%s is valid: %s", args[0], human.Plural(len(file.Batch.Jobs), "job"))
 				if elements > len(file.Batch.Jobs) {
 					fmt.Fprintf(a.err, ", with %d elements in all", elements)

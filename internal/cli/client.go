@@ -191,14 +191,11 @@ func tokenFrom(flag string) (drover.Secret, error) {
 	return token, nil
 }
 
-// asking is the body of a command that calls a controller.
-type asking = func(ctx context.Context, svc drover.Service, args []string) error
-
 // exitBrokenPipe is the exit code that shells use for SIGPIPE.
 const exitBrokenPipe = 141
 
 // ask makes a command call the controller.
-func (a *app) ask(do asking) func(*cobra.Command, []string) error {
+func (a *app) ask(do func(ctx context.Context, svc drover.Service, args []string) error) func(*cobra.Command, []string) error {
 	return untilSignal(func(ctx context.Context, args []string) error {
 		svc, err := a.connect(ctx)
 		if err != nil {

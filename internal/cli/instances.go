@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"drover/internal/human"
 
@@ -140,12 +139,10 @@ func (a *app) showInstance(in drover.Instance) {
 	}
 	f.add("price", human.Dollars(in.Price)+" an hour")
 	f.add("cost", human.Dollars(in.Cost))
-	for _, moment := range []struct {
-		name string
-		at   *time.Time
-	}{{"created", in.Created}, {"ready", in.Ready}, {"idle since", in.IdleSince}, {"gone", in.Gone}} {
-		f.add(moment.name, human.Stamp(moment.at))
-	}
+	f.add("created", human.Stamp(in.Created))
+	f.add("ready", human.Stamp(in.Ready))
+	f.add("idle since", human.Stamp(in.IdleSince))
+	f.add("gone", human.Stamp(in.Gone))
 	f.print(a.out)
 	if len(in.RunnerLog) > 0 {
 		fmt.Fprintln(a.out, "\nThe last lines of its runner's log:")

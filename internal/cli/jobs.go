@@ -195,7 +195,7 @@ var jobListing = listing[drover.Job]{
 		{title: "COST", text: func(j drover.Job) string { return human.Dollars(j.Cost) }, wide: true, right: true},
 		{title: "STARTED", text: func(j drover.Job) string { return human.Stamp(j.Started) }, wide: true},
 		{title: "ENDED", text: func(j drover.Job) string { return human.Stamp(j.Ended) }, wide: true},
-		{title: "LABELS", text: func(j drover.Job) string { return labelWords(j.Labels) }, wide: true},
+		{title: "LABELS", text: func(j drover.Job) string { return pairWords(j.Labels) }, wide: true},
 		{title: "REASON", text: jobReasonWords},
 	},
 }
@@ -256,10 +256,11 @@ func reasonWords(r *drover.Reason) string {
 	return r.Text + human.UntilWords(*r, drover.TimeOf(time.Now()))
 }
 
-func labelWords(labels map[string]string) string {
+// pairWords formats a map, such as labels, by name: a=1,b=2.
+func pairWords[V any](values map[string]V) string {
 	var words []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		words = append(words, name+"="+labels[name])
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		words = append(words, fmt.Sprintf("%s=%v", name, values[name]))
 	}
 	return strings.Join(words, ",")
 }

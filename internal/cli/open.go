@@ -30,13 +30,10 @@ revoked.`,
 	return cmd
 }
 
-// linker makes links for browsers.
-type linker interface {
-	Login(ctx context.Context) (link string, err error)
-}
-
 func (a *app) openDashboard(ctx context.Context, svc drover.Service, only bool) error {
-	with, ok := svc.(linker)
+	with, ok := svc.(interface { // makes links for browsers
+		Login(context.Context) (link string, err error)
+	})
 	if !ok {
 		return drover.Errorf(drover.KindUnsupported, "this controller has no dashboard")
 	}

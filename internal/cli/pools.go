@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,7 +93,7 @@ var poolListing = listing[drover.Pool]{
 		{title: "INSTANCES", text: func(p drover.Pool) string { return fmt.Sprint(p.Instances) }, right: true},
 		{title: "READY", text: func(p drover.Pool) string { return fmt.Sprint(p.Ready) }, right: true},
 		{title: "STOPPED", text: stoppedOf, right: true},
-		{title: "BY ZONE", text: byZone, wide: true},
+		{title: "BY ZONE", text: func(p drover.Pool) string { return pairWords(p.ByZone) }, wide: true},
 		{title: "LEAVING", text: func(p drover.Pool) string { return fmt.Sprint(p.Leaving) }, wide: true, right: true},
 		{title: "OUTDATED", text: func(p drover.Pool) string { return fmt.Sprint(p.Outdated) }, wide: true, right: true},
 		{title: "REASON", text: func(p drover.Pool) string { return reasonWords(p.Reason) }},
@@ -108,13 +106,4 @@ func stoppedOf(p drover.Pool) string {
 		return "-"
 	}
 	return fmt.Sprintf("%d/%d", p.Stopped, p.Keeps)
-}
-
-// byZone formats how many of a pool's instances are in each zone, such as here/a=2,here/b=1.
-func byZone(p drover.Pool) string {
-	var words []string
-	for _, zone := range slices.Sorted(maps.Keys(p.ByZone)) {
-		words = append(words, fmt.Sprintf("%s=%d", zone, p.ByZone[zone]))
-	}
-	return strings.Join(words, ",")
 }

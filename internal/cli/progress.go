@@ -60,14 +60,19 @@ func (s *status) get(decor.Statistics) string {
 }
 
 func (a *app) newProgress(p daemon.RunPlan, most int, verbose bool) *progress {
-	ui := &progress{err: a.err, most: most, verbose: verbose, quiet: p.Streamed, at: time.Now()}
-	for _, j := range p.Batch.Jobs {
-		ui.total += j.Array.Size()
-	}
+	ui := &progress{err: a.err, most: most, verbose: verbose, quiet: p.Streamed, at: time.Now(), total: elements(p.Batch)}
 	if a.terminal && !p.Streamed {
 		ui.draw(a.err, p.Batch.Name)
 	}
 	return ui
+}
+
+// elements returns how many elements a batch's jobs have; a job that is not an array has one.
+func elements(b drover.Batch) (n int) {
+	for _, j := range b.Jobs {
+		n += j.Array.Size()
+	}
+	return n
 }
 
 // draw starts the bar, with a line below it for the instances and one for the waiting jobs.

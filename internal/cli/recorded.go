@@ -20,8 +20,7 @@ func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *sim
 		t, err := f.trace(path)
 		return t, nil, err
 	}
-	now := time.Now()
-	since, err := timeFlag("recorded", f.recorded, now)
+	since, err := timeFlag("recorded", f.recorded, time.Now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +28,12 @@ func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *sim
 	if err != nil {
 		return nil, nil, err
 	}
-	past, err := recorded.Read(ctx, svc, since, drover.TimeOf(now), mostRecorded)
+	return recordedWork(ctx, svc, since, mostRecorded, m)
+}
+
+// recordedWork returns the workload of a controller's records, and its real outcome.
+func recordedWork(ctx context.Context, svc drover.Service, since drover.Time, most int, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
+	past, err := recorded.Read(ctx, svc, since, drover.TimeOf(time.Now()), most)
 	if err != nil {
 		return nil, nil, err
 	}

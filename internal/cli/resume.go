@@ -52,6 +52,7 @@ func (f runFlags) compare(name, config string, p daemon.RunPlan) (begun string, 
 	return "", false, nil
 }
 
+// nonzero formats a value; empty for the zero value.
 func nonzero[T comparable](v T) string {
 	var zero T
 	if v == zero {

@@ -120,9 +120,7 @@ func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {
 		return row, err
 	}
 	if row.Jobs == 0 { // its batch was not submitted yet
-		for _, j := range p.Batch.Jobs {
-			row.Jobs += j.Array.Size()
-		}
+		row.Jobs = elements(p.Batch)
 		row.Queued = row.Jobs
 	}
 	switch {

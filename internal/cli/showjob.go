@@ -42,7 +42,7 @@ func (a *app) showJob(j drover.Job) error {
 		}
 	}
 	f.add("priority", fmt.Sprint(j.Priority))
-	f.add("labels", labelWords(j.Labels))
+	f.add("labels", pairWords(j.Labels))
 	f.add("submitted", human.Stamp(&j.Submitted))
 	f.add("started", human.Stamp(j.Started))
 	f.add("ended", human.Stamp(j.Ended))

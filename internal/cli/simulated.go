@@ -40,14 +40,6 @@ func seconds(s float64) string {
 // cents formats an amount of money to the cent.
 func cents(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
 
-// some formats a number; 0 is not shown.
-func some(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
 // known returns the text of a figure, unless the figure is unknown.
 func known(v float64, text string) string {
 	if v == 0 {
@@ -57,18 +49,18 @@ func known(v float64, text string) string {
 }
 
 var figures = []figure{
-	{"jobs", func(r *simulate.Result) string { return some(r.Jobs) }},
+	{"jobs", func(r *simulate.Result) string { return nonzero(r.Jobs) }},
 	{"pool instances ready", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Ready*100, 'f', 3, 64) + "%" })},
-	{"pool instances interrupted", ofPools(func(p simulate.Pool) string { return some(p.Interrupted) })},
+	{"pool instances interrupted", ofPools(func(p simulate.Pool) string { return nonzero(p.Interrupted) })},
 	{"replaced, p50", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P50) })},
 	{"replaced, p99", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P99) })},
-	{"refused creates", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
+	{"refused creates", ofPools(func(p simulate.Pool) string { return nonzero(p.Refused) })},
 	{"balance worsened", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
 	{"surplus instance-hours", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
-	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
-	{"refused", func(r *simulate.Result) string { return some(r.Refused) }},
-	{"unfinished", func(r *simulate.Result) string { return some(r.Unfinished) }},
-	{"failed", func(r *simulate.Result) string { return some(r.Failed) }},
+	{"left out", func(r *simulate.Result) string { return nonzero(leftOut(r)) }},
+	{"refused", func(r *simulate.Result) string { return nonzero(r.Refused) }},
+	{"unfinished", func(r *simulate.Result) string { return nonzero(r.Unfinished) }},
+	{"failed", func(r *simulate.Result) string { return nonzero(r.Failed) }},
 	{"wait, mean", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.Mean)) }},
 	{"wait, p50", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P50)) }},
 	{"wait, p95", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P95)) }},
@@ -77,7 +69,7 @@ var figures = []figure{
 	{"instances", func(r *simulate.Result) string { return number(r.Instances) }},
 	{"at once", func(r *simulate.Result) string { return number(r.Peak) }},
 	{"instance-hours", func(r *simulate.Result) string { return strconv.FormatFloat(r.Hours, 'f', 1, 64) }},
-	{"interrupted attempts", func(r *simulate.Result) string { return some(r.Lost) }},
+	{"interrupted attempts", func(r *simulate.Result) string { return nonzero(r.Lost) }},
 	{"on demand", func(r *simulate.Result) string { return ofMarket(r, drover.OnDemand) }},
 	{"spot", func(r *simulate.Result) string { return ofMarket(r, drover.Spot) }},
 	{"for jobs", func(r *simulate.Result) string { return cents(r.Parts.Jobs) }},

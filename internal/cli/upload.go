@@ -29,13 +29,9 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 	if err != nil || len(paths) == 0 {
 		return err
 	}
-	var missing []string
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(paths)), mostHashes) {
-		more, err := svc.MissingInputs(ctx, part)
-		if err != nil {
-			return err
-		}
-		missing = append(missing, more...)
+	missing, err := svc.MissingInputs(ctx, slices.Sorted(maps.Keys(paths)))
+	if err != nil {
+		return err
 	}
 	total := int64(0)
 	for _, hash := range missing {
@@ -55,9 +51,6 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 	}
 	return nil
 }
-
-// mostHashes is how many contents one call checks for.
-const mostHashes = 5000
 
 // hashFile returns the hash and the size of a file.
 func hashFile(ctx context.Context, path string) (hash string, size int64, err error) {

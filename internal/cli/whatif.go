@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"drover"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/human"
-	"drover/internal/recorded"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 	"drover/internal/web"
@@ -72,14 +70,7 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 		t, err := trace.Read(ask.TraceName, ask.Trace)
 		return t, nil, err
 	}
-	past, err := recorded.Read(ctx, svc, drover.TimeOf(ask.Since), drover.TimeOf(time.Now()), mostTried)
-	if err != nil {
-		return nil, nil, err
-	}
-	if past.Boot > 0 {
-		m.Boot = past.Boot
-	}
-	return past.Trace, []*simulate.Result{past.Result}, nil
+	return recordedWork(ctx, svc, drover.TimeOf(ask.Since), mostTried, m)
 }
 
 // input returns the input of a simulation from a configuration. It accepts only clouds that the controller has: a page
