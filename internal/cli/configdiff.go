@@ -48,13 +48,10 @@ func (a *app) diffFiles(ctx context.Context, files []string) error {
 	return a.printDiff(daemon.Compare(both[0], both[1]))
 }
 
-// comparer is a controller with a configuration file.
-type comparer interface {
-	CompareConfig(ctx context.Context, name string, text []byte) (drover.ConfigDiff, error)
-}
-
 func (a *app) diffRunning(ctx context.Context, svc drover.Service, args []string) error {
-	with, ok := svc.(comparer)
+	with, ok := svc.(interface {
+		CompareConfig(ctx context.Context, name string, text []byte) (drover.ConfigDiff, error)
+	})
 	if !ok {
 		return drover.Errorf(drover.KindUnsupported, "this controller has no configuration file")
 	}

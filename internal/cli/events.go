@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,21 +72,20 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 		return err
 	}
 	for {
-		var broken error // a failed write
 		err := a.patiently(ctx, func() error {
 			for event, err := range svc.Events(ctx, filter) {
 				if err != nil {
 					return err
 				}
-				if broken = a.showEvent(event); broken != nil {
-					return nil
+				if err := a.showEvent(event); err != nil {
+					return err
 				}
 				filter.After = cmp.Or(event.ID, filter.After) // a notice of missed events has no id
 			}
 			return nil
 		})
-		if err != nil || broken != nil || f.recent {
-			return errors.Join(err, broken)
+		if err != nil || f.recent {
+			return err
 		}
 		if err := backoff.For(ctx, time.Second); err != nil {
 			return err

@@ -145,15 +145,14 @@ type follower struct {
 	to      io.Writer
 	tail    int // how many existing lines are shown first; negative: all
 
-	attempts int   // the job's attempts when the shown bytes started to count, at least one
-	broken   error // a failed write
+	attempts int // the job's attempts when the shown bytes started to count, at least one
 }
 
-// Write shows a part of the stream, and records a failure.
+// Write shows a part of the stream.
 func (f *follower) Write(p []byte) (n int, err error) {
-	n, f.broken = f.to.Write(p)
+	n, err = f.to.Write(p)
 	f.request.Offset += int64(n)
-	return n, f.broken
+	return n, err
 }
 
 // reopening is how long after its end a stream is reopened.
@@ -169,10 +168,10 @@ func (f *follower) run(ctx context.Context) error {
 	for {
 		err := f.once(ctx)
 		switch {
-		case f.broken != nil || ctx.Err() != nil:
-			return errors.Join(f.broken, ctx.Err())
 		case err != nil && !away(err), err == nil && !f.request.Follow:
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		job, jobErr := f.svc.Job(ctx, f.request.Job)
 		if jobErr != nil || err == nil && job.State.Final() {
