@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"drover/internal/daemon"
-
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/control"
+	"drover/internal/daemon"
 )
 
 // smallDisk returns a folder on its own disk, and functions that fill and empty that disk.
@@ -37,7 +37,7 @@ func mountSmallDisk(t *testing.T, path string) (fill, free func()) {
 	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
 	filler := filepath.Join(path, "filler")
 	fill = func() {
-		if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !daemon.IsFull(err) {
+		if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !control.IsFull(err) {
 			t.Fatalf("the disk is not full: %v", err)
 		}
 	}
