@@ -119,10 +119,10 @@ func (a *app) showFinding(f finding) {
 
 func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
 	switch {
-	case a.config == "":
-		return "no configuration specified, so this computer acts as the cloud", nil
 	case wrong != nil:
 		return "", wrong
+	case a.config == "":
+		return "no configuration specified, so this computer acts as the cloud", nil
 	}
 	return fmt.Sprintf("%s is valid: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
 }

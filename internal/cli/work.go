@@ -346,11 +346,8 @@ const askingFleet = "plan"
 func (a *app) withClouds(ctx context.Context, c *config.Config, use func(context.Context, []control.Cloud) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	home, err := daemon.StateHome()
+	home, err := daemon.MakeStateHome()
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
 	// It is in the folder of runs, since a driver may measure the disk there.

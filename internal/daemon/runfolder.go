@@ -45,15 +45,27 @@ func StateHome() (string, error) {
 	return filepath.Join(home, "drover"), nil
 }
 
+// MakeStateHome returns StateHome, after creating it if it does not exist.
+func MakeStateHome() (string, error) {
+	home, err := StateHome()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", drover.Errorf(drover.KindInvalid, "create the folder for the state of runs: %v", err).WithHint("set XDG_STATE_HOME to a folder that this user can write to")
+	}
+	return home, nil
+}
+
 // NewRunFolder creates and locks the folder of a new run.
 func NewRunFolder() (*RunFolder, error) {
-	home, err := StateHome()
+	home, err := MakeStateHome()
 	if err != nil {
 		return nil, err
 	}
 	id := "run-" + strings.ToLower(rand.Text()[:6])
 	path := filepath.Join(home, id)
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := os.Mkdir(path, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := LockRunFolder(id, path)
