@@ -35,9 +35,6 @@ func (a *app) kubernetesCommand() *cobra.Command {
 		Use:     "kubernetes",
 		Short:   "Print what a Kubernetes cluster needs to use Drover's node groups",
 		Example: "  drover kubernetes manifests -c drover.yaml --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
-		RunE: func(*cobra.Command, []string) error {
-			return drover.Errorf(drover.KindInvalid, "drover kubernetes needs a subcommand").WithHint("drover kubernetes manifests")
-		},
 	}
 	cmd.AddCommand(a.kubernetesManifests())
 	return cmd

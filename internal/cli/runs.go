@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,10 +34,7 @@ RUN --destroy' abandons an unfinished run.`,
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := listRuns(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return printList(a, runListing, each(list))
+			return errors.Join(printList(a, runListing, each(list)), err)
 		},
 	})
 }
@@ -84,13 +82,13 @@ var runListing = listing[runRow]{
 	},
 }
 
-// listRuns reads this user's runs, newest first.
+// listRuns reads this user's runs, newest first. The error is of those that could not be read.
 func listRuns(ctx context.Context) ([]runRow, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, err
 	}
-	list := []runRow{}
+	list, unread := []runRow{}, error(nil)
 	for _, place := range []string{home, daemon.EndedHome(home)} {
 		for _, id := range daemon.UnfinishedRuns(place) {
 			row, err := readRun(ctx, &daemon.RunFolder{ID: id, Path: filepath.Join(place, id)})
@@ -98,7 +96,8 @@ func listRuns(ctx context.Context) ([]runRow, error) {
 				continue // it has just finished
 			}
 			if err != nil {
-				return nil, fmt.Errorf("reading run %s: %w", id, err)
+				unread = errors.Join(unread, fmt.Errorf("reading run %s: %w", id, err))
+				continue
 			}
 			if place != home {
 				row.State = runFailed
@@ -107,7 +106,7 @@ func listRuns(ctx context.Context) ([]runRow, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b runRow) int { return b.Begun.Compare(a.Begun) })
-	return list, nil
+	return list, unread
 }
 
 func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {

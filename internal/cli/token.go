@@ -18,9 +18,6 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use:     "token",
 		Short:   "Create, list and revoke tokens for people and programs",
 		Example: "  drover token create --user ada --role submit --expires 30d",
-		RunE: func(*cobra.Command, []string) error {
-			return drover.Errorf(drover.KindInvalid, "drover token needs a subcommand").WithHint("drover token create, list or revoke")
-		},
 	}
 	cmd.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
 	return cmd
