@@ -2,6 +2,7 @@ package digitalocean
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -59,6 +60,9 @@ func pages[T any](ctx context.Context, page func(context.Context, *godo.ListOpti
 		some, answer, err := page(ctx, &godo.ListOptions{Page: n, PerPage: perPage})
 		if err != nil {
 			return nil, 0, err
+		}
+		if answer.Meta == nil {
+			return nil, 0, errors.New("the response contains no list")
 		}
 		last, err := lastPage(answer)
 		return some, last, err

@@ -256,6 +256,14 @@ func TestList(t *testing.T) {
 		}
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
+	t.Run("a response without a list is an error and not an empty list", func(t *testing.T) {
+		_, err := pages(t.Context(), func(context.Context, *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+			return nil, &godo.Response{}, nil
+		})
+		if err == nil {
+			t.Error("it counts as an empty list")
+		}
+	})
 	t.Run("an unreadable last page number is an error", func(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
 		if _, err := lastPage(answer); drover.KindOf(err) != drover.KindTransient {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/digitalocean/godo"
@@ -41,7 +42,11 @@ func read(err error) (a kit.Answer, ok bool) {
 	if !errors.As(err, &answer) || answer.Response == nil {
 		return a, false
 	}
-	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: retryAfter(answer.Response.Header, time.Now())}
+	header := answer.Response.Header
+	if kind := header.Get("Content-Type"); answer.Response.StatusCode == http.StatusNotFound && kind != "" && !strings.Contains(kind, "json") {
+		return kit.Answer{Message: "HTTP 404, without an error of DigitalOcean's"}, true // a proxy may not have found DigitalOcean
+	}
+	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: retryAfter(header, time.Now())}
 	if answer.RequestID != "" {
 		a.Message += " (request " + answer.RequestID + ")"
 	}

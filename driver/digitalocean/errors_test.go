@@ -20,6 +20,12 @@ func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "digitalocean", &errs, func(a kit.Answer) error {
 		return &godo.ErrorResponse{Response: &http.Response{StatusCode: a.Status, Header: http.Header{"Retry-After": {"5"}}}, Message: a.Message, RequestID: "r"}
 	})
+	t.Run("a 404 response that is not DigitalOcean's is transient", func(t *testing.T) {
+		html := &http.Response{StatusCode: 404, Header: http.Header{"Content-Type": {"text/html"}}}
+		if err := errs.Classify("", &godo.ErrorResponse{Response: html, Message: "<html>"}); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
 	for status, kind := range map[int]drover.ErrorKind{404: drover.KindInvalid, 500: drover.KindTransient, 302: drover.KindTransient} {
 		t.Run(fmt.Sprintf("the create call fails with %d", status), func(t *testing.T) {
 			f := newFake(t)

@@ -42,7 +42,7 @@ const (
 		"networkInterfaces(networkIP,accessConfigs(natIP)),creationTimestamp,lastStartTimestamp"
 	attachedFields = "status,disks(boot,source,diskSizeGb)"
 
-	allInstances = "nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
+	allInstances = "kind,nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
 	allTypes     = "nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
 		"accelerators(guestAcceleratorCount,guestAcceleratorType))"
 	allSkus = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
@@ -63,7 +63,7 @@ var calls = map[string]call{
 	"instances.getGuestAttributes": {"queries", computeVersion, "GET", "{zone}/instances/{name}/getGuestAttributes", "queryPath=" + hostKeys},
 	"zoneOperations.wait":          {"waits for operations", computeVersion, "POST", "{zone}/operations/{name}/wait", ""},
 	"zoneOperations.list":          {"lists", computeVersion, "GET", "{zone}/operations", inPages},
-	"disks.aggregatedList":         {"aggregated lists", computeVersion, "GET", "{project}/aggregated/disks", inPages + "&fields=nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"},
+	"disks.aggregatedList":         {"aggregated lists", computeVersion, "GET", "{project}/aggregated/disks", inPages + "&fields=kind,nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"},
 	"disks.delete":                 {"queries", computeVersion, "DELETE", "{zone}/disks/{name}", ""},
 	"disks.resize":                 {"queries", computeVersion, "POST", "{zone}/disks/{name}/resize", ""},
 	"images.list":                  {"global lists", computeVersion, "GET", "{images}", inPages + "&fields=nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"},
@@ -165,7 +165,8 @@ func (a *api) request(ctx context.Context, to call, about string, body any, asks
 
 // page is one page of a list.
 type page[T any] struct {
-	Items, Skus   T // the price list has Skus
+	Kind          string // "" unless the call asks for it
+	Items, Skus   T      // the price list has Skus
 	Unreachables  []string
 	NextPageToken string
 }

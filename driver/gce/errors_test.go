@@ -78,6 +78,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+	t.Run("a 404 response that is not Google's is transient", func(t *testing.T) {
+		if err := errs.Classify("", refused(404, nil, []byte("<html>"))); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
 	t.Run("refused credentials are an authentication error", func(t *testing.T) {
 		for status, want := range map[int]drover.ErrorKind{400: drover.KindAuthentication, 503: drover.KindTransient} {
 			err := fmt.Errorf("get token: %w", &auth.Error{Response: &http.Response{StatusCode: status}, Body: []byte("invalid_grant")})

@@ -44,6 +44,7 @@ type fake struct {
 	broken     map[string]wrong        // calls that fail, by method
 	attributes thing                   // of the project's metadata; nil: it has none
 	unreached  string                  // a zone that lists cannot reach
+	listless   bool                    // lists are answered with an empty object
 	warned     string                  // a zone that lists report as unreachable in the zone's own warning
 	made       map[string][]time.Time
 	calls      map[string]int
