@@ -42,15 +42,15 @@ func (c *Class) Next() int {
 	if c.key.Gang == 0 || c.Queued == 0 {
 		return min(c.Queued, 1)
 	}
-	return len(c.next())
+	return len(c.front())
 }
 
-// next returns the elements that start next.
-func (c *Class) next() []int { return c.Jobs[0].Gangmates(c.Jobs[0].WaitingRanges(c.key)[0].First) }
+// front returns the elements that start next.
+func (c *Class) front() []int { return c.Jobs[0].Gangmates(c.Jobs[0].WaitingRanges(c.key)[0].First) }
 
 // Take dequeues the elements that start next, and returns them with their job. The class must not be empty.
 func (c *Class) Take() (j *Job, elements []int) {
-	j, elements = c.Jobs[0], c.next()
+	j, elements = c.Jobs[0], c.front()
 	for _, index := range elements {
 		j.Unqueue(index)
 	}
