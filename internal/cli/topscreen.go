@@ -99,7 +99,7 @@ func (m *topModel) reasonRows() (rows []string) {
 
 func (m *topModel) eventRows() (rows []string) {
 	for _, e := range slices.Backward(m.seen.events) {
-		rows = append(rows, m.paint.dim(fit(e.Time.Std().Format(time.TimeOnly), 10))+m.paint.state(e.Level, fit(e.Text, max(10, m.width-10))))
+		rows = append(rows, m.paint.dim(fit(e.Time.Std().Local().Format(time.TimeOnly), 10))+m.paint.state(e.Level, fit(e.Text, max(10, m.width-10))))
 	}
 	return rows
 }
@@ -116,7 +116,7 @@ func (m *topModel) head() []string {
 		states = append(states, fmt.Sprintf("%s %s", m.paint.state(string(state), number(s.Instances[state])), state))
 	}
 	lines := []string{
-		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.UTC().Format(time.TimeOnly)+" UTC"),
+		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.Local().Format(time.TimeOnly)),
 		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
 			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
 		fmt.Sprintf("instances  %d: %s", total, strings.Join(states, ", ")),
