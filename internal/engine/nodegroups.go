@@ -276,7 +276,11 @@ func (e *Engine) nodeTold(b NodeTold) {
 	case NodeAbsent:
 		if e.due(e.overdue(in)) && !in.Held() {
 			e.countTemplate(in, false)
-			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
+			why := e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout)
+			if in.NodeWait != nil {
+				why.Text += ": " + in.NodeWait.Text
+			}
+			e.breakInstance(in, why)
 		}
 	case NodeEmptied:
 		if _, so := e.drainsNode(in); so && !in.Emptied {
