@@ -141,19 +141,28 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 	}
 	there := map[string]*node{}
 	for i := range nodes.Items {
-		there[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
+		n := &nodes.Items[i]
+		if works, _ := n.works(); works || there[n.Spec.ProviderID] == nil {
+			there[n.Spec.ProviderID] = n // an instance that registered again under another name has two
+		}
 	}
 	note := func(err error) {
 		if err != nil && failed == nil {
 			failed = err
 		}
 	}
-	note(k.keepTokens(ctx, groups))
+	tokens := k.keepTokens(ctx, groups)
+	note(tokens)
 	for _, g := range groups.All() {
 		for _, n := range g.Nodes {
-			if n.Instance != 0 && n.Failure == nil {
-				note(k.step(ctx, g.Name, n, there[n.ID]))
+			if n.Instance == 0 || n.Failure != nil {
+				continue
 			}
+			object := there[n.ID]
+			if object == nil && !n.Joined && n.State != drover.NodeDeleting {
+				k.tellWait(ctx, n, whyMissing(n, nodes.Items, tokens))
+			}
+			note(k.step(ctx, g.Name, n, object))
 		}
 	}
 	for id, n := range there {
@@ -196,6 +205,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		k.tellWait(ctx, n, "")
 	case works:
 		if err := k.admit(ctx, group, n, object); err != nil {
+			k.tellWait(ctx, n, "its node cannot be given its labels and taints: "+err.Error())
 			return err
 		}
 		k.tell(ctx, n, "joined")
@@ -203,10 +213,20 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		k.tell(ctx, n, "absent")
 	case object != nil:
 		k.tellWait(ctx, n, "its node is not ready"+whyNot)
-	default:
-		k.tellWait(ctx, n, "")
 	}
 	return nil
+}
+
+// whyMissing returns why the cluster may have no node with the instance's provider ID; empty if that is not known.
+func whyMissing(n drover.GroupNode, nodes []node, tokens error) string {
+	named := slices.IndexFunc(nodes, func(o node) bool { return o.Meta.Name == n.Name && n.ID != n.Asked })
+	switch {
+	case named >= 0:
+		return fmt.Sprintf("the node %s has the provider ID %q, but must have %q", n.Name, nodes[named].Spec.ProviderID, n.ID)
+	case tokens != nil:
+		return "its node may have no token to join with: " + tokens.Error()
+	}
+	return ""
 }
 
 // tell reports what has become of a node; it then waits for nothing more.

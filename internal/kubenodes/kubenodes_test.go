@@ -26,7 +26,8 @@ type api struct {
 	nodes   map[string]*node
 	pods    map[string]*pod // by namespace/name
 	secrets map[string]secret
-	refuses bool // a disruption budget forbids all evictions
+	forbids string // a path for which the account has no rights, with its method
+	refuses bool   // a disruption budget forbids all evictions
 	down    bool
 	version int
 }
@@ -45,6 +46,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.down || r.Header.Get("Authorization") != "Bearer secret":
 		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.Method+" "+path == a.forbids:
+		w.WriteHeader(http.StatusForbidden)
 	case r.Method == "GET" && path == "nodes":
 		all := list[node]{}
 		for _, n := range a.nodes {
@@ -69,6 +72,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		for key, value := range change.Meta.Labels {
 			n.Meta.Labels[key] = value
+		}
+		for key, value := range change.Meta.Annotations {
+			if n.Meta.Annotations[key] = value; value == "" { // null
+				delete(n.Meta.Annotations, key)
+			}
 		}
 		if change.Spec.Taints != nil {
 			n.Spec.Taints = *change.Spec.Taints
@@ -171,7 +179,7 @@ func newWorld(t *testing.T) *world {
 
 // join registers a node with the startup taint.
 func (w *world) join(name, id string, ready bool) *node {
-	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}}}
+	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}, Annotations: map[string]string{}}}
 	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: drover.StartupTaint + "drover", Effect: "NoSchedule"}}
 	w.api.nodes[name] = n
 	if ready {
@@ -213,7 +221,7 @@ func TestWorkingNodesAreAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Zone: "z", Type: "big", GPUs: 2}}
 	other := w.join("f-n-1", "c:///2", true)
-	w.wantTold()
+	w.wantTold(`1 waits the node f-n-1 has the provider ID "c:///2", but must have "c:///1"`)
 	n := w.join("one", "c:///1", false)
 	n.Meta.Labels["topology.kubernetes.io/zone"] = "z1"
 	w.wantTold("1 waits its node is not ready")
@@ -253,6 +261,37 @@ func TestOtherTaintsOfANodeStay(t *testing.T) {
 	w.wantTold("1 joined")
 	if want := append(others, taint{Key: "batch", Value: "yes", Effect: "NoExecute"}); !slices.Equal(n.Spec.Taints, want) {
 		t.Errorf("its taints are %v, want %v: another component's startup taint, and both effects", n.Spec.Taints, want)
+	}
+}
+
+func TestOfTwoNodesWithAProviderIDTheWorkingOneCounts(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
+	for i := range 10 { // the order in which they are listed is random
+		w.join(fmt.Sprintf("old-%d", i), "c:///1", false)
+	}
+	n := w.join("new", "c:///1", true)
+	w.wantTold("1 joined")
+	if has(n.Spec.Taints, drover.StartupTaint+"drover") {
+		t.Errorf("its taints are %v", n.Spec.Taints)
+	}
+}
+
+func TestWhatTheAccountMayNotDoIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
+	for forbids, want := range map[string]string{
+		"GET namespaces/kube-system/secrets": "1 waits its node may have no token to join with: ",
+		"PATCH nodes/one":                    "1 waits its node cannot be given its labels and taints: ",
+	} {
+		if w.api.forbids = forbids; strings.HasPrefix(forbids, "PATCH") {
+			w.join("one", "c:///1", true)
+		}
+		if err := w.round(); err == nil || len(w.fleet.told) != 1 || !strings.HasPrefix(w.fleet.told[0], want) {
+			t.Errorf("reported %q, want %q (%v)", w.fleet.told, want, err)
+		}
+		clear(w.api.nodes)
+		w.fleet.told = nil
 	}
 }
 
