@@ -73,6 +73,7 @@ const (
 	GroupLabel       = "drover/group" // which pool a node's instance belongs to
 	fleetLabel       = "drover/fleet"
 	interruptedTaint = "drover/interrupted"
+	cordonedNote     = "drover/cordoned" // an annotation of a node that Drover, and nobody else, cordoned
 	tokenPrefix      = "bootstrap-token-"
 	system           = "kube-system"
 )
@@ -203,6 +204,13 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	case n.Joined || n.State == drover.NodeDeleting:
 		k.seen[n.Instance].began = time.Time{} // it may have been leaving, and is no more
 		k.tellWait(ctx, n, "")
+		switch {
+		case object == nil || n.Held || n.State == drover.NodeDeleting:
+		case object.Meta.Annotations[cordonedNote] != "":
+			return k.uncordon(ctx, object)
+		case works && k.starts(group, object): // somebody deleted its node, and it registered again
+			return k.admit(ctx, group, n, object)
+		}
 	case works:
 		if err := k.admit(ctx, group, n, object); err != nil {
 			k.tellWait(ctx, n, "its node cannot be given its labels and taints: "+err.Error())
@@ -290,6 +298,18 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, ob
 	return k.patch(ctx, object, map[string]any{"labels": labels}, map[string]any{"taints": taints})
 }
 
+// starts reports whether the node has the startup taint that Drover removes.
+func (k *Keeper) starts(group string, object *node) bool {
+	return slices.ContainsFunc(k.Look(group).Taints, func(text string) bool {
+		key := drover.ParseTaint(text).Key
+		return strings.HasPrefix(key, drover.StartupTaint) && has(object.Spec.Taints, key)
+	})
+}
+
+func has(taints []taint, key string) bool {
+	return slices.ContainsFunc(taints, func(t taint) bool { return t.Key == key })
+}
+
 // patch changes a node. If somebody else has changed it since it was read, patch fails, and the next round tries again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
@@ -345,14 +365,21 @@ func (k *Keeper) stops(pods []pod) string {
 }
 
 func (k *Keeper) cordon(ctx context.Context, n *node, taken bool) error {
-	spec := map[string]any{"unschedulable": true}
-	marked := slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Key == interruptedTaint })
-	if taken && !marked {
+	spec, metadata := map[string]any{"unschedulable": true}, map[string]any{}
+	if !n.Spec.Unschedulable {
+		metadata["annotations"] = map[string]any{cordonedNote: "true"}
+	}
+	if taken && !has(n.Spec.Taints, interruptedTaint) {
 		spec["taints"] = append(slices.Clone(n.Spec.Taints), taint{Key: interruptedTaint, Effect: "NoSchedule"})
 	} else if n.Spec.Unschedulable {
 		return nil
 	}
-	return k.patch(ctx, n, map[string]any{}, spec)
+	return k.patch(ctx, n, metadata, spec)
+}
+
+// uncordon makes a node usable again that Drover cordoned and no longer removes.
+func (k *Keeper) uncordon(ctx context.Context, n *node) error {
+	return k.patch(ctx, n, map[string]any{"annotations": map[string]any{cordonedNote: nil}}, map[string]any{"unschedulable": false})
 }
 
 // evict evicts pods, and returns what is waited for. The next round retries evictions that a disruption budget refused.

@@ -264,6 +264,21 @@ func TestOtherTaintsOfANodeStay(t *testing.T) {
 	}
 }
 
+func TestANodeThatRegistersAgainIsAdmittedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Joined: true}}
+	n := w.join("one", "c:///1", true)
+	w.wantTold()
+	if has(n.Spec.Taints, drover.StartupTaint+"drover") || n.Meta.Labels[GroupLabel] != "web" {
+		t.Errorf("its taints are %v, and its labels %v", n.Spec.Taints, n.Meta.Labels)
+	}
+	was := n.Meta.Version
+	w.wantTold()
+	if n.Meta.Version != was {
+		t.Error("it was changed once more")
+	}
+}
+
 func TestOfTwoNodesWithAProviderIDTheWorkingOneCounts(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
@@ -363,15 +378,36 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		}
 		w.wantTold("1 emptied")
 	})
-	t.Run("a node that is kept after all waits for nothing", func(t *testing.T) {
+	t.Run("a node that is kept after all waits for nothing, and is uncordoned", func(t *testing.T) {
 		w := newWorld(t)
-		leaving(w)
+		n := leaving(w)
+		n.Spec.Taints = nil
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
 		w.wantTold("1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
 		w.fleet.nodes[0].State, w.fleet.nodes[0].Leaving = drover.NodeRunning, nil
+		w.fleet.nodes[0].Held = true
 		w.wantTold("1 waits")
+		if !n.Spec.Unschedulable {
+			t.Error("a node that an operator holds was uncordoned")
+		}
+		w.fleet.nodes[0].Held = false
 		w.wantTold()
+		if n.Spec.Unschedulable || len(n.Meta.Annotations) > 0 {
+			t.Errorf("cordoned %t, annotations %v", n.Spec.Unschedulable, n.Meta.Annotations)
+		}
+	})
+	t.Run("a node that somebody else cordoned stays cordoned", func(t *testing.T) {
+		w := newWorld(t)
+		n := leaving(w)
+		n.Spec.Taints, n.Spec.Unschedulable = nil, true
+		w.pod("default/a", "one", nil)
+		w.wantTold("1 waits its node is being drained; pods left: 1")
+		w.fleet.nodes[0].State, w.fleet.nodes[0].Leaving = drover.NodeRunning, nil
+		w.wantTold("1 waits")
+		if !n.Spec.Unschedulable {
+			t.Error("it was uncordoned")
+		}
 	})
 	t.Run("evictions wait for a disruption budget", func(t *testing.T) {
 		w := newWorld(t)
