@@ -385,6 +385,9 @@ func (k *Keeper) uncordon(ctx context.Context, n *node) error {
 // evict evicts pods, and returns what is waited for. The next round retries evictions that a disruption budget refused.
 func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed error) {
 	why = fmt.Sprintf("its node is being drained; pods left: %d", len(pods))
+	if !slices.ContainsFunc(pods, func(p pod) bool { return p.Meta.Deleted == "" }) { // a finalizer or a dead kubelet may keep them
+		why += fmt.Sprintf(", all of them terminating, such as %s/%s", pods[0].Meta.Namespace, pods[0].Meta.Name)
+	}
 	for _, p := range pods {
 		if p.Meta.Deleted != "" {
 			continue

@@ -444,6 +444,12 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 			w.wantTold("1 emptied")
 		})
 	}
+	t.Run("pods that do not end after their eviction are reported", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", func(p *pod) { p.Meta.Deleted = "2026-01-02T03:04:05Z" })
+		w.wantTold("1 waits its node is being drained; pods left: 1, all of them terminating, such as default/a")
+	})
 	t.Run("an interrupted node is tainted and loses all its pods", func(t *testing.T) {
 		w := newWorld(t)
 		n := leaving(w)
