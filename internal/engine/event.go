@@ -116,7 +116,7 @@ const (
 	NodeJoined  NodeWord = "joined"  // it is ready, and its startup taint was removed
 	NodeAbsent  NodeWord = "absent"  // it is not, according to its cluster now
 	NodeEmptied NodeWord = "emptied" // no evictable pods are left on it, or it does not exist
-	NodeWaits   NodeWord = "waits"   // why it has not joined, or is not emptied, has changed
+	NodeWaits   NodeWord = "waits"   // why it is not ready, or not emptied, has changed
 )
 
 // HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says

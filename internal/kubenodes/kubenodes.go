@@ -194,18 +194,24 @@ func (k *Keeper) follow(groups *drover.NodeGroups) {
 func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	works, whyNot := false, ""
 	if object != nil {
-		works, whyNot = object.works()
+		if works, whyNot = object.works(); !works {
+			whyNot = "its node is not ready" + whyNot
+		}
+	} else if n.Joined {
+		whyNot = "its cluster has no node for it" // somebody has deleted it
 	}
 	switch {
 	case n.Leaving != nil && n.Joined:
 		why, err := k.empty(ctx, n, object)
 		k.tellWait(ctx, n, why)
 		return err
-	case n.Joined || n.State == drover.NodeDeleting:
-		k.seen[n.Instance].began = time.Time{} // it may have been leaving, and is no more
+	case n.State == drover.NodeDeleting:
 		k.tellWait(ctx, n, "")
+	case n.Joined:
+		k.seen[n.Instance].began = time.Time{} // it may have been leaving, and is no more
+		k.tellWait(ctx, n, whyNot)
 		switch {
-		case object == nil || n.Held || n.State == drover.NodeDeleting:
+		case object == nil || n.Held:
 		case object.Meta.Annotations[cordonedNote] != "":
 			return k.uncordon(ctx, object)
 		case works && k.starts(group, object): // somebody deleted its node, and it registered again
@@ -220,7 +226,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	case n.Overdue != 0 && n.Overdue.Add(k.seen[n.Instance].lost) <= drover.TimeOf(time.Now()):
 		k.tell(ctx, n, "absent")
 	case object != nil:
-		k.tellWait(ctx, n, "its node is not ready"+whyNot)
+		k.tellWait(ctx, n, whyNot)
 	}
 	return nil
 }

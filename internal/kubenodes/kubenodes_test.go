@@ -267,8 +267,11 @@ func TestOtherTaintsOfANodeStay(t *testing.T) {
 func TestANodeThatRegistersAgainIsAdmittedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Joined: true}}
-	n := w.join("one", "c:///1", true)
-	w.wantTold()
+	w.wantTold("1 waits its cluster has no node for it")
+	n := w.join("one", "c:///1", false)
+	w.wantTold("1 waits its node is not ready")
+	w.ready(n)
+	w.wantTold("1 waits")
 	if has(n.Spec.Taints, drover.StartupTaint+"drover") || n.Meta.Labels[GroupLabel] != "web" {
 		t.Errorf("its taints are %v, and its labels %v", n.Spec.Taints, n.Meta.Labels)
 	}
@@ -347,13 +350,13 @@ func TestTheTimeToJoinStopsWhileTheClusterDoesNotAnswer(t *testing.T) {
 func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "aaaaaa", State: drover.NodeCreating}, {ID: "c:///2", Instance: 2, Name: "bbbbbb", State: drover.NodeRunning, Joined: true}}
-	w.wantTold()
+	w.wantTold("2 waits its cluster has no node for it")
 	s := w.api.secrets["bootstrap-token-aaaaaa"]
 	if len(w.api.secrets) != 1 || s.Data["token-secret"] != "0123456789abcdef" || s.Data["expiration"] == "" || s.Type != "bootstrap.kubernetes.io/token" {
 		t.Errorf("the tokens are %+v", w.api.secrets)
 	}
 	w.fleet.nodes[0].Joined = true
-	w.wantTold()
+	w.wantTold("1 waits its cluster has no node for it")
 	if len(w.api.secrets) != 0 {
 		t.Errorf("the tokens are %+v", w.api.secrets)
 	}

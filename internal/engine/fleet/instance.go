@@ -118,7 +118,7 @@ type Observed struct {
 	Regrown         bool               `json:"regrown,omitempty"`    // an earlier grow call was not answered
 	Halting         bool               `json:"halting,omitempty"`    // this controller stops it
 	Off             bool               `json:"off,omitempty"`        // the last list has it as stopped
-	NodeWait        *verdict.Verdict   `json:"node_wait,omitempty"`  // what keeps its node from joining, or from being emptied
+	NodeWait        *verdict.Verdict   `json:"node_wait,omitempty"`  // what keeps its node from being ready, or from being emptied
 }
 
 // Tagging is the progress of tagging an instance with its idle behaviour.
