@@ -52,15 +52,19 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 			return nil, err
 		}
 	}
-	if name, is := strings.CutPrefix(subject, "pool/"); is {
-		if _, err := c.pool(ctx, name); err != nil {
-			return nil, err
+	name := subject
+	for _, prefix := range []string{"pool/", "group/"} {
+		if rest, is := strings.CutPrefix(subject, prefix); is {
+			if _, err := c.pool(ctx, rest); err != nil {
+				return nil, err
+			}
+			name = rest
 		}
 	}
 	in, err := c.cfg.Store.Instance(ctx, c.clock.now(), subject)
 	if err != nil {
-		if _, err := c.pool(ctx, subject); err == nil {
-			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", subject)
+		if _, err := c.pool(ctx, name); err == nil {
+			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", name)
 		}
 		hint := "a job is named by its id; drover jobs, drover instances and drover offers list what there is"
 		if strings.Contains(subject, "/") {

@@ -102,8 +102,10 @@ func TestWishes(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if _, err := c.Explain(ctx, "pool/nobody"); err == nil || !strings.Contains(err.Error(), `there is no pool "nobody"`) {
-			t.Errorf("explaining a missing pool: %v", err)
+		for _, subject := range []string{"pool/nobody", "group/nobody"} {
+			if _, err := c.Explain(ctx, subject); err == nil || !strings.Contains(err.Error(), `there is no pool "nobody"`) {
+				t.Errorf("explaining %s: %v", subject, err)
+			}
 		}
 		if _, err := c.SetPriority(ctx, job(1), -1); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("priority -1: %v", err)

@@ -92,7 +92,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	name, is := strings.CutPrefix(subject, poolSubject)
 	if group, so := strings.CutPrefix(subject, groupSubject); so {
-		name, is = group, e.pool(group) != nil && e.pool(group).grouped()
+		name, is = group, e.pool(group) == nil || e.pool(group).grouped()
 	}
 	if !is {
 		return x, false
