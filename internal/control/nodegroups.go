@@ -140,6 +140,9 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 		} else {
 			key.Instance, err = strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
 		}
+		if reused(now, key.Instance) {
+			key.Instance = 0
+		}
 	} else {
 		key.Instance, err = c.departed(ctx, group, id)
 	}
@@ -147,6 +150,14 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 		return key, drover.Errorf(drover.KindNotFound, "node %.200q is not in group %.80s, so nothing was deleted", id, group)
 	}
 	return key, nil
+}
+
+// reused reports whether an instance has the number of one that is not found by its name: if the records are lost, the
+// numbers begin again.
+func reused(now *drover.NodeGroups, instance int64) bool {
+	return slices.ContainsFunc(now.All(), func(g drover.NodeGroup) bool {
+		return slices.ContainsFunc(g.Nodes, func(n drover.GroupNode) bool { return instance != 0 && n.Instance == instance })
+	})
 }
 
 // GoneNode reports whether an ID was a node of the group whose instance is known to be gone.
