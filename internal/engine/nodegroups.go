@@ -185,7 +185,11 @@ func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 
 // retarget sets a group's target. The optional reason says why it is not what the autoscaler asked for, or was lowered.
 func (e *Engine) retarget(p *poolOf, target int, why *drover.Reason) {
-	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: the target size is %d", p.Name, target), Reason: why})
+	text := fmt.Sprintf("node group %s: the target size is %d", p.Name, target)
+	if why != nil && why.Code != drover.ReasonScaledDown {
+		text += ": " + why.Text
+	}
+	e.note(Note{Level: Info, Text: text, Reason: why})
 	p.count = target
 	e.writeGroup(p)
 }
