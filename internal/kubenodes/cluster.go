@@ -245,5 +245,15 @@ func (c *Cluster) call(ctx context.Context, method, path string, in, out any) er
 	return nil
 }
 
+// objects reads a list. A response without one, perhaps a proxy's, is an error and not an empty list.
+func objects[T any](ctx context.Context, c *Cluster, path string) ([]T, error) {
+	var all list[T]
+	err := c.call(ctx, "GET", path, nil, &all)
+	if err == nil && !strings.HasSuffix(all.Kind, "List") {
+		err = drover.Errorf(drover.KindTransient, "GET %s: the response contains no list", path)
+	}
+	return all.Items, err
+}
+
 // kinds maps HTTP statuses to kinds of error. Other statuses have none.
 var kinds = map[int]drover.ErrorKind{404: drover.KindNotFound, 409: drover.KindConflict, 429: drover.KindRateLimit}

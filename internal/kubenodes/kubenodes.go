@@ -57,14 +57,14 @@ type Keeper struct {
 
 	seen   map[int64]*seen // by instance; nil before the first round
 	last   time.Time       // when the last round ended
-	said   string          // what was logged last; empty if the last round succeeded
+	said   string          // what was logged last, or its kind; empty if the last round succeeded
 	saidAt time.Time
 }
 
 // seen is what is known about an instance's node from earlier rounds.
 type seen struct {
 	began time.Time     // of its drain
-	waits string        // why it has not joined or is not emptied, as last reported
+	waits string        // why its node is missing, not ready or not emptied, as last reported
 	lost  time.Duration // how long the cluster did not answer while the node was to join
 }
 
@@ -132,8 +132,7 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 // round takes a step for each node. If one step fails, it still takes the others.
 func (k *Keeper) round(ctx context.Context) (failed error) {
 	defer func() { k.last = time.Now() }()
-	var nodes list[node]
-	err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", nil, &nodes)
+	nodes, err := objects[node](ctx, k.Cluster, "/api/v1/nodes")
 	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
 	k.follow(groups)
 	if err != nil {
@@ -141,8 +140,8 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 		return err
 	}
 	there := map[string]*node{}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
+	for i := range nodes {
+		n := &nodes[i]
 		if works, _ := n.works(); works || there[n.Spec.ProviderID] == nil {
 			there[n.Spec.ProviderID] = n // an instance that registered again under another name has two
 		}
@@ -161,7 +160,7 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 			}
 			object := there[n.ID]
 			if object == nil && !n.Joined && n.State != drover.NodeDeleting {
-				k.tellWait(ctx, n, whyMissing(n, nodes.Items, tokens))
+				k.tellWait(ctx, n, whyMissing(n, nodes, tokens))
 			}
 			note(k.step(ctx, g.Name, n, object))
 		}
@@ -200,6 +199,9 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	} else if n.Joined {
 		whyNot = "its cluster has no node for it" // somebody has deleted it
 	}
+	if n.Leaving == nil {
+		k.seen[n.Instance].began = time.Time{} // it may have been leaving before
+	}
 	switch {
 	case n.Leaving != nil && n.Joined:
 		why, err := k.empty(ctx, n, object)
@@ -208,7 +210,6 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	case n.State == drover.NodeDeleting:
 		k.tellWait(ctx, n, "")
 	case n.Joined:
-		k.seen[n.Instance].began = time.Time{} // it may have been leaving, and is no more
 		k.tellWait(ctx, n, whyNot)
 		switch {
 		case object == nil || n.Held:
@@ -335,11 +336,11 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 	if k.seen[n.Instance].began.IsZero() {
 		k.seen[n.Instance].began = time.Now()
 	}
-	var pods list[pod]
-	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), nil, &pods); err != nil {
+	pods, err := objects[pod](ctx, k.Cluster, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name))
+	if err != nil {
 		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
-	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
+	left := slices.DeleteFunc(pods, func(p pod) bool { return p.stays() })
 	late := k.Drain.Timeout > 0 && time.Since(k.seen[n.Instance].began) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
 		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
@@ -448,12 +449,12 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 			}
 		}
 	}
-	var secrets list[secret]
 	const path = "/api/v1/namespaces/" + system + "/secrets"
-	if err := k.Cluster.call(ctx, "GET", path+"?labelSelector="+url.QueryEscape(fleetLabel+"="+k.Name), nil, &secrets); err != nil {
+	secrets, err := objects[secret](ctx, k.Cluster, path+"?labelSelector="+url.QueryEscape(fleetLabel+"="+k.Name))
+	if err != nil {
 		return err
 	}
-	for _, s := range secrets.Items {
+	for _, s := range secrets {
 		if _, ok := wanted[s.Meta.Name]; ok {
 			delete(wanted, s.Meta.Name)
 			continue

@@ -29,6 +29,7 @@ type api struct {
 	forbids string // a path for which the account has no rights, with its method
 	refuses bool   // a disruption budget forbids all evictions
 	down    bool
+	empty   bool // every response is an empty object
 	version int
 }
 
@@ -46,10 +47,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.down || r.Header.Get("Authorization") != "Bearer secret":
 		w.WriteHeader(http.StatusServiceUnavailable)
+	case a.empty:
+		answer(map[string]any{})
 	case r.Method+" "+path == a.forbids:
 		w.WriteHeader(http.StatusForbidden)
 	case r.Method == "GET" && path == "nodes":
-		all := list[node]{}
+		all := list[node]{Kind: "NodeList"}
 		for _, n := range a.nodes {
 			all.Items = append(all.Items, *n)
 		}
@@ -90,7 +93,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == "DELETE" && strings.HasPrefix(path, "nodes/"):
 		delete(a.nodes, strings.TrimPrefix(path, "nodes/"))
 	case r.Method == "GET" && path == "pods":
-		all, on := list[pod]{}, strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
+		all, on := list[pod]{Kind: "PodList"}, strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
 		for _, p := range a.pods {
 			if p.Spec.Node == on {
 				all.Items = append(all.Items, *p)
@@ -108,7 +111,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rest = strings.TrimPrefix(strings.TrimPrefix(path, "namespaces/kube-system/secrets"), "/")
 		switch r.Method {
 		case "GET":
-			all := list[secret]{}
+			all := list[secret]{Kind: "SecretList"}
 			for _, s := range a.secrets {
 				all.Items = append(all.Items, s)
 			}
@@ -447,6 +450,14 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 			w.wantTold("1 emptied")
 		})
 	}
+	t.Run("an empty response does not mean that the node is gone", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.api.empty = true
+		if err := w.round(); drover.KindOf(err) != drover.KindTransient || slices.Contains(w.fleet.told, "1 emptied") {
+			t.Errorf("reported %q: %v", w.fleet.told, err)
+		}
+	})
 	t.Run("pods that do not end after their eviction are reported", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)

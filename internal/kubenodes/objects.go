@@ -90,5 +90,6 @@ type secret struct {
 }
 
 type list[T any] struct {
-	Items []T `json:"items"`
+	Kind  string `json:"kind"`
+	Items []T    `json:"items"`
 }

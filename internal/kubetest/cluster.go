@@ -179,7 +179,7 @@ func as[T any](o object) (v T) {
 }
 
 func (c *Cluster) list(p place, labels, fields string) any {
-	found := List[object]{Items: []object{}}
+	found := List[object]{Kind: "List", Items: []object{}}
 	node, byNode := strings.CutPrefix(fields, "spec.nodeName=")
 	for _, key := range sortedKeys(c.objects) {
 		o := c.objects[key]

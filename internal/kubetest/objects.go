@@ -184,7 +184,8 @@ func milli(text string) int { return int(math.Round(1000 * Quantity(text))) }
 
 // List is the response to a list call.
 type List[T any] struct {
-	Items []T `json:"items"`
+	Kind  string `json:"kind"`
+	Items []T    `json:"items"`
 }
 
 // matches reports whether labels match a selector.
