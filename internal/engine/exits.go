@@ -209,9 +209,10 @@ const (
 	missingTries   = 8 // in a row: two minutes
 )
 
-// abandoned returns why an attempt's result is no longer wanted; nil if it is.
+// abandoned returns why an attempt's result is no longer wanted; nil if it is. If only its gang has ended, the result of
+// a command that ended by itself is still wanted.
 func (e *Engine) abandoned(a *Attempt) *Verdict {
-	if a.Stop != nil {
+	if a.Stop != nil && (a.Stop.Cause != drover.ReasonDependency || a.Exit.Cause != "") {
 		return a.Stop
 	}
 	return e.job(a.ID.Job.Number).Cancel
