@@ -64,6 +64,7 @@ type Keeper struct {
 // seen is what is known about an instance's node from earlier rounds.
 type seen struct {
 	began time.Time     // of its drain
+	tried bool          // this controller has taken a step of a drain
 	waits string        // why its node is missing, not ready or not emptied, as last reported
 	lost  time.Duration // how long the cluster did not answer while the node was to join
 }
@@ -333,15 +334,17 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 		k.tell(ctx, n, "emptied")
 		return "", nil
 	}
-	if k.seen[n.Instance].began.IsZero() {
-		k.seen[n.Instance].began = time.Now()
+	s := k.seen[n.Instance]
+	if s.began.IsZero() || !s.tried && object.Meta.Annotations[cordonedNote] == "" { // no earlier controller has evicted its pods
+		s.began = time.Now()
 	}
+	s.tried = true
 	pods, err := objects[pod](ctx, k.Cluster, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name))
 	if err != nil {
 		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
 	left := slices.DeleteFunc(pods, func(p pod) bool { return p.stays() })
-	late := k.Drain.Timeout > 0 && time.Since(k.seen[n.Instance].began) >= k.Drain.Timeout
+	late := k.Drain.Timeout > 0 && time.Since(s.began) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
 		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
 	}

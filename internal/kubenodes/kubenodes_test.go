@@ -493,11 +493,20 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 	})
 	t.Run("the timeout does not begin again with the controller", func(t *testing.T) {
 		w := newWorld(t)
-		leaving(w)
+		leaving(w).Meta.Annotations = map[string]string{cordonedNote: "true"}
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
 		w.k.Drain.Timeout = time.Hour
 		w.fleet.nodes[0].Leaving.Since = drover.TimeOf(time.Now().Add(-2 * time.Hour))
+		w.wantTold("1 emptied")
+	})
+	t.Run("pods are evicted even if no controller ran until the timeout", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", nil)
+		w.k.Drain.Timeout = time.Hour
+		w.fleet.nodes[0].Leaving.Since = drover.TimeOf(time.Now().Add(-2 * time.Hour))
+		w.wantTold("1 waits its node is being drained; pods left: 1")
 		w.wantTold("1 emptied")
 	})
 	t.Run("an instance without a Node object counts as emptied", func(t *testing.T) {
