@@ -115,26 +115,28 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 // openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer
 // valid.
 func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Request) (stream context.Context, release func(), err error) {
+	token, err := bearer(r)
+	if err != nil {
+		return nil, nil, err
+	}
 	closed, err := h.streams.open(id.User)
 	if err != nil {
 		return nil, nil, err
 	}
 	stream, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(h.open, cancel)
-	go h.watchToken(stream, cancel, r)
+	go h.watchToken(stream, cancel, token)
 	return stream, func() { stop(); cancel(); closed() }, nil
 }
 
 // watchToken ends a stream whose token was revoked or has expired meanwhile.
-func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *http.Request) {
-	token, err := bearer(r)
-	for drover.KindOf(err) != drover.KindAuthentication {
-		if backoff.For(ctx, recheck) != nil {
+func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, token drover.Secret) {
+	for backoff.For(ctx, recheck) == nil {
+		if _, err := h.cfg.Authenticate(ctx, token); drover.KindOf(err) == drover.KindAuthentication {
+			cancel()
 			return
 		}
-		_, err = h.cfg.Authenticate(ctx, token)
 	}
-	cancel()
 }
 
 // admit returns the caller's identity if the caller may use the route now.
