@@ -13,7 +13,7 @@ type Reason struct {
 // ErrorKind.
 const (
 	// Of jobs that wait.
-	ReasonDependency = "dependency"  // waits for other jobs of its batch
+	ReasonDependency = "dependency"  // waits for other jobs of its batch, or ends with its gang
 	ReasonBooting    = "booting"     // instances for it are starting
 	ReasonGrowing    = "growing"     // an instance's volume is being enlarged for waiting jobs
 	ReasonEnding     = "ending"      // room for it will probably be free before another instance would be ready
