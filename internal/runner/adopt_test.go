@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -31,4 +32,34 @@ func TestAdoptUnreadable(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAPartialLineDoesNotSpoilTheNext(t *testing.T) {
+	f := folder(t.TempDir())
+	cut := func() { // as a disk does that becomes full
+		j, err := openJournal(f.journal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		if _, err := j.file.WriteString("\n" + `{"time":"2026-01-02T03:`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.allow(record{ID: drover.AttemptID{Job: drover.JobID{Number: 1, Index: -1}, Number: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	cut()
+	j, err := f.begin("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	cut()
+	if err := errors.Join(j.append(entry{Stop: &stopOrder{}}), f.finish(drover.Exit{Code: 3})); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := f.history(); err != nil || h.attempt == nil || h.begun == nil || len(h.stops) != 1 || h.exit == nil || h.exit.Code != 3 {
+		t.Errorf("got %+v, %v", h, err)
+	}
 }

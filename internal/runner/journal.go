@@ -92,7 +92,8 @@ func (j journal) append(e entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
+	// A newline comes first, too, so that a line that a full disk cut short does not spoil the next.
+	if _, err := j.file.Write(fmt.Appendf(nil, "\n%s\n", line)); err != nil {
 		return fmt.Errorf("writing the attempt's journal: %w", err)
 	}
 	return nil
@@ -103,7 +104,7 @@ func (j journal) logf(format string, args ...any) {
 	_ = j.append(entry{Log: limit(fmt.Sprintf(format, args...))})
 }
 
-// read returns the journal's present content. It ignores an incomplete line, which a VM that lost power may leave.
+// read returns the journal's present content. It ignores an incomplete line, which a full disk or a VM that lost power leaves.
 func (j journal) read() (h history, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, 1<<24))
 	if err != nil {
