@@ -214,10 +214,11 @@ func (b *blobs) evict() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, info := range list {
-		if sum <= min(maxBlobs, total/10) || time.Since(info.ModTime()) < freshBlob {
+		if sum <= min(maxBlobs, total/10) {
 			return nil
 		}
-		if b.pinned[info.Name()] > 0 {
+		// A time far in the future is from a clock that was wrong.
+		if b.pinned[info.Name()] > 0 || time.Since(info.ModTime()).Abs() < freshBlob {
 			continue
 		}
 		if err := os.Remove(blobPath(info.Name())); err != nil {

@@ -76,6 +76,34 @@ func TestFenceBound(t *testing.T) {
 	})
 }
 
+func TestTheFenceRotatesOnceTheDiskHasRoom(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := reopen(t)
+	for n := range int64(fenceSize) {
+		f.young[fenced{"n", drover.JobID{Number: n}}] = 1
+	}
+	id := drover.AttemptID{Job: drover.JobID{Number: fenceSize, Index: -1}, Number: 1}
+	for _, path := range []string{fenceOld, fenceFile} { // neither can be replaced by, nor opened as, a file
+		if path == fenceFile {
+			if err := os.Rename(fenceFile, fenceOld); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(path+"/full", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.raise("n", id); err == nil {
+			t.Errorf("it rotated although %s was in the way", path)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.raise("n", id); err != nil || f.highest(fenced{"n", id.Job}) != 1 {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 func TestHelloBound(t *testing.T) {
 	for _, n := range []int{1, 200, maxAttempts} {
 		t.Run(fmt.Sprintf("a Hello with %d attempts fits a message, whatever their output", n), func(t *testing.T) {
@@ -118,6 +146,7 @@ func TestBlobBound(t *testing.T) {
 	}
 	needed, fresh := add("a", 3*time.Hour), add("c", time.Minute)
 	add("b", 2*time.Hour)
+	add("d", -24*time.Hour) // the clock was wrong
 	p, _ := b.pin([]drover.File{{Hash: needed}})
 	left := func() (names []string) {
 		list, _, err := listBlobs()

@@ -42,12 +42,13 @@ func openFence() (*fence, error) {
 	if err := errors.Join(readFence(fenceOld, f.old), readFence(fenceFile, f.young)); err != nil {
 		return nil, fmt.Errorf("reading the fence: %w", err)
 	}
-	return f, f.open()
+	var err error
+	f.file, err = openFenceFile()
+	return f, err
 }
 
-func (f *fence) open() (err error) {
-	f.file, err = os.OpenFile(fenceFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return err
+func openFenceFile() (*os.File, error) {
+	return os.OpenFile(fenceFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 // readFence adds the file's entries to the map. A line that a dying daemon or VM left unfinished never took effect.
@@ -91,12 +92,18 @@ func (f *fence) raise(store string, id drover.AttemptID) error {
 	return nil
 }
 
+// turnOver begins a new generation. If it fails, it can be called again, although it may have renamed the file.
 func (f *fence) turnOver() error {
-	if err := errors.Join(f.file.Close(), os.Rename(fenceFile, fenceOld)); err != nil {
+	if err := os.Rename(fenceFile, fenceOld); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f.old, f.young = f.young, make(map[fenced]int)
-	return f.open()
+	file, err := openFenceFile()
+	if err != nil {
+		return err
+	}
+	f.file.Close() // nothing is left to write to it
+	f.file, f.old, f.young = file, f.young, make(map[fenced]int)
+	return nil
 }
 
 const epochFile = "epoch"
