@@ -215,6 +215,7 @@ func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
 	if deadline == 0 {
 		return schedule{now, grace}
 	}
+	now = now.Round(0) // as the deadline, by the wall clock only
 	left := deadline.Std().Sub(now)
 	if left <= 0 {
 		return schedule{now, min(grace, lateGrace)}

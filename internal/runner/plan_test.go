@@ -29,6 +29,9 @@ func TestWhenAttemptsGetSIGTERM(t *testing.T) {
 		if off := got.term.Sub(now) - c.term; off.Abs() > time.Microsecond || (got.grace-c.wait).Abs() > time.Microsecond {
 			t.Errorf("%s: got SIGTERM after %v with grace %v, want after %v with %v", c.name, got.term.Sub(now), got.grace, c.term, c.wait)
 		}
+		if c.left > 0 && got.term != got.term.Round(0) {
+			t.Errorf("%s: the monotonic clock decides, so a correction of the wall clock has no effect", c.name)
+		}
 	}
 }
 
