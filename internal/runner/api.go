@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -29,7 +30,7 @@ type api struct {
 }
 
 // newAPI listens on the previous daemon's port, so that running jobs do not notice the change, or else on another.
-func newAPI() (*api, error) {
+func newAPI(log *log.Logger) (*api, error) {
 	last := 0
 	if text, err := os.ReadFile(apiPortFile); err == nil {
 		last, _ = strconv.Atoi(strings.TrimSpace(string(text)))
@@ -41,7 +42,10 @@ func newAPI() (*api, error) {
 		}
 		// Connections of earlier daemons may have used any number up to the present time.
 		a := &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}
-		return a, atomicfile.Write(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
+		if err := atomicfile.Write(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port))); err != nil {
+			log.Printf("storing the port of DROVER_API: %v", err)
+		}
+		return a, nil
 	}
 	return nil, errors.New("no port is free for DROVER_API to listen on")
 }

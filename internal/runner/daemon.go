@@ -138,16 +138,14 @@ const lockInterval = 10
 
 // writePID writes this process's pid to the lock file, for people.
 func writePID(lock *os.File) error {
-	if err := lock.Truncate(0); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(lock, os.Getpid())
-	return err
+	// A full disk has no room for it once the old pid's is given up.
+	n, err := lock.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	return errors.Join(err, lock.Truncate(int64(n)))
 }
 
 func newDaemon(o options) (*daemon, error) {
 	d := &daemon{attempts: make(map[drover.AttemptID]*attempt)}
-	d.log = log.New(io.MultiWriter(os.Stderr, teller{d}), "", log.LstdFlags|log.LUTC)
+	d.log = log.New(io.MultiWriter(teller{d}, os.Stderr), "", log.LstdFlags|log.LUTC)
 	var err error
 	if d.folder, err = unix.Getwd(); err != nil {
 		return nil, err
@@ -171,7 +169,7 @@ func newDaemon(o options) (*daemon, error) {
 	if d.blobs, err = newBlobs(); err != nil {
 		return nil, err
 	}
-	if d.api, err = newAPI(); err != nil {
+	if d.api, err = newAPI(d.log); err != nil {
 		return nil, err
 	}
 	d.containers = containers{log: d.log, sweep: d.sweep}

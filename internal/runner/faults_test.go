@@ -17,10 +17,21 @@ import (
 func fillAttempts(t *testing.T, i *instance) (room func()) {
 	t.Helper()
 	path := filepath.Join(i.dir, "attempts")
-	if err := unix.Mount("drover-test", path, "tmpfs", 0, "size=64k,nr_inodes=16,mode=0700"); err != nil {
+	mountSmall(t, path)
+	return fill(t, path)
+}
+
+func mountSmall(t *testing.T, path string) {
+	t.Helper()
+	if err := unix.Mount("drover-test", path, "tmpfs", 0, "size=64k,nr_inodes=64,mode=0700"); err != nil {
 		t.Skipf("mounting a small disk: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
+}
+
+// fill leaves no room on the disk under a folder.
+func fill(t *testing.T, path string) (room func()) {
+	t.Helper()
 	full := filepath.Join(path, "full")
 	if err := os.WriteFile(full, make([]byte, 1<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
@@ -66,6 +77,23 @@ func TestAnAttemptOnAFullDiskIsLost(t *testing.T) {
 	if e := c.exited(attempt(1, 2)); e.Code != 0 || e.Cause != "" {
 		t.Errorf("after space was freed: %+v", e)
 	}
+}
+
+func TestADaemonStartsOnAFullDisk(t *testing.T) {
+	i := newInstance(t)
+	if err := os.Mkdir(i.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mountSmall(t, i.dir)
+	c := i.connect()
+	c.ran(attempt(1, 1), "echo done")
+	fill(t, i.dir)
+	i.kill(i.daemon())
+	c = i.connect()
+	if got := c.hello.Attempts; len(got) != 1 || got[0].Exit == nil || got[0].Exit.Stdout != "done\n" {
+		t.Errorf("got %+v", c.hello)
+	}
+	i.daemon() // its pid is on record
 }
 
 func TestConflictingInputsAreTheJobsFault(t *testing.T) {
