@@ -41,12 +41,12 @@ func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 // startLocked answers a Start with the attempt's state, with a refusal or with the missing blobs, or else launches the
 // attempt.
 func (d *daemon) startLocked(m wire.Start) {
-	if a := d.attempts[m.ID]; a != nil && a.store != "" && a.store != m.Store {
+	if a := d.attempts[m.ID]; a != nil {
+		if a.store == "" || a.store == m.Store {
+			d.tellLocked(a)
+			return
+		}
 		d.forgetLocked(m.ID) // an attempt of the same number, from records that are lost
-	}
-	if a := d.attempts[m.ID]; a != nil && (a.store == "" || a.store == m.Store) {
-		d.tellLocked(a)
-		return
 	}
 	if err := d.admitLocked(m); err != nil {
 		var here notHere
@@ -141,7 +141,7 @@ func (d *daemon) tellLocked(a *attempt) {
 }
 
 // launch takes a new attempt from its Start to its end.
-func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins) {
+func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins []string) {
 	defer a.abort(nil)
 	err := d.prepare(ctx, a, m)
 	d.blobs.unpin(pins)
@@ -169,21 +169,18 @@ func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins
 // neverBegun returns the exit of an attempt whose command never began.
 func neverBegun(err error) drover.Exit {
 	var image *container.ImageError
-	switch e := noStart(noStartCode, err); {
+	e := noStart(noStartCode, err)
+	switch {
 	case errors.Is(err, errInterrupted):
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseInterrupted
-		return e
 	case errors.Is(err, errStopped):
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseStopped
-		return e
 	case errors.As(err, &image):
 		return noImage(image)
-	case impossible(err):
-		return e
-	default:
+	case !impossible(err):
 		e.Cause = drover.CauseLost // the instance is at fault: the command was not tried
-		return e
 	}
+	return e
 }
 
 // errStopped ends an attempt that was stopped before it began.

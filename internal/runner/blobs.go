@@ -47,9 +47,6 @@ type identify struct {
 	changed, nano int64
 }
 
-// pins are the blobs that a start has pinned.
-type pins []string
-
 // newBlobs opens the folder's blobs and clears away uploads that an earlier daemon did not finish.
 func newBlobs() (*blobs, error) {
 	if err := os.MkdirAll(blobsFolder, 0o700); err != nil {
@@ -71,32 +68,34 @@ func isHash(s string) bool {
 
 // pin keeps the files' blobs from being evicted until unpin. If any are missing, it pins none and returns those
 // missing.
-func (b *blobs) pin(files []drover.File) (p pins, missing []string) {
+func (b *blobs) pin(files []drover.File) (pins, missing []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	seen := make(map[string]bool, len(files))
 	for _, f := range files {
-		if slices.Contains(p, f.Hash) || slices.Contains(missing, f.Hash) {
+		if seen[f.Hash] {
 			continue
 		}
+		seen[f.Hash] = true
 		if _, err := os.Stat(blobPath(f.Hash)); err != nil {
 			missing = append(missing, f.Hash)
-			continue
+		} else {
+			pins = append(pins, f.Hash)
 		}
-		p = append(p, f.Hash)
 	}
 	if len(missing) > 0 {
 		return nil, missing
 	}
-	for _, hash := range p {
+	for _, hash := range pins {
 		b.pinned[hash]++
 	}
-	return p, nil
+	return pins, nil
 }
 
-func (b *blobs) unpin(p pins) {
+func (b *blobs) unpin(pins []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, hash := range p {
+	for _, hash := range pins {
 		if b.pinned[hash]--; b.pinned[hash] == 0 {
 			delete(b.pinned, hash)
 		}

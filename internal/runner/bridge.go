@@ -6,10 +6,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"drover/internal/wire"
 )
@@ -114,21 +114,18 @@ func startDaemon(id identity, hello greeting) error {
 	if err := ready.SetReadDeadline(time.Now().Add(daemonPatience)); err != nil {
 		return err
 	}
-	if said, err := io.ReadAll(io.LimitReader(ready, 1024)); err != nil || string(said) != readyWord {
-		return fmt.Errorf("starting the daemon: %s%v", said, errOrNothing(err))
+	said, err := io.ReadAll(io.LimitReader(ready, 1024))
+	if err == nil && string(said) != readyWord {
+		err = errors.New(string(said))
+	}
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
 	}
 	return nil
 }
 
 // readyWord is what a daemon writes to its readiness pipe once it listens. Anything else is why it cannot.
 const readyWord = "ready"
-
-func errOrNothing(err error) string {
-	if err == nil {
-		return ""
-	}
-	return " (" + err.Error() + ")"
-}
 
 // spawnDaemon starts this program as a daemon in its own session, with the readiness pipe as its descriptor 3.
 func spawnDaemon(id identity, ready *os.File) error {
@@ -137,20 +134,17 @@ func spawnDaemon(id identity, ready *os.File) error {
 		return err
 	}
 	defer log.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	args := []string{binaryName(), "daemon", "--dir", ".", "--fleet", id.Fleet, "--instance", id.Instance}
-	p, err := os.StartProcess(selfPath, args, &os.ProcAttr{
-		Files: []*os.File{null, log, log, ready},
-		Sys:   &unix.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
+	cmd := background(log, ready, "daemon", "--dir", ".", "--fleet", id.Fleet, "--instance", id.Instance)
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
-	return p.Release()
+	return cmd.Process.Release()
+}
+
+// background returns this program as a command in its own session, with a log and descriptor 3.
+func background(log, third *os.File, args ...string) *exec.Cmd {
+	return &exec.Cmd{Path: selfPath, Args: append([]string{binaryName()}, args...), Stdout: log, Stderr: log,
+		ExtraFiles: []*os.File{third}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 }
 
 // selfPath names the running program, even after its file has been replaced or deleted.

@@ -83,23 +83,14 @@ func (d *daemon) find(id drover.AttemptID) (*attempt, error) {
 
 // openLog opens the log that a request names.
 func (b bulk) openLog(r wire.Request) (*os.File, error) {
-	if r.Stream == wire.RunnerStream {
-		return os.Open("daemon.log")
+	if r.Stream != "stdout" && r.Stream != "stderr" {
+		return nil, fmt.Errorf("there is no stream %.40q", r.Stream)
 	}
 	a, err := b.d.find(r.ID)
 	if err != nil {
 		return nil, err
 	}
-	var name string
-	switch r.Stream {
-	case "stdout", "stderr":
-		name = r.Stream
-	case wire.SupervisorStream:
-		name = "journal"
-	default:
-		return nil, fmt.Errorf("there is no stream %.40q", r.Stream)
-	}
-	return os.Open(a.folder.path(name))
+	return os.Open(a.folder.path(r.Stream))
 }
 
 func (b bulk) getLog(r wire.Request) error {
@@ -138,13 +129,11 @@ func (b bulk) openAPI(r wire.Request) error {
 		return err
 	}
 	done := make(chan error, 2)
-	go func() {
-		_, err := io.Copy(job, b.lines.Bytes())
+	carry := func(to io.Writer, from io.Reader) {
+		_, err := io.Copy(to, from)
 		done <- err
-	}()
-	go func() {
-		_, err := io.Copy(b.conn, job)
-		done <- err
-	}()
+	}
+	go carry(job, b.lines.Bytes())
+	go carry(b.conn, job)
 	return errors.Join(errLast, <-done)
 }

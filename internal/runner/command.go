@@ -198,7 +198,7 @@ func (c *command) finish() drover.Exit {
 	// The zombie is in the group, so the signal always has a target, even if nothing else is left.
 	c.signal(unix.SIGKILL)
 	c.reap(c.pid, &status)
-	left := c.killRest(clearPatience)
+	left := c.awaitRest(true)
 	e := drover.Exit{Code: status.ExitStatus(), CPU: c.cpu, MaxRSS: c.maxRSS}
 	if status.Signaled() {
 		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
@@ -224,9 +224,10 @@ func (c *command) leaveGroup(e *drover.Exit) {
 	}
 }
 
-// killRest kills and reaps what is left of the descendants, for at most the given time, and returns how many are left.
-func (c *command) killRest(patience time.Duration) (left int) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// awaitRest reaps the descendants as they end, for at most clearPatience, and returns how many are left. It kills them,
+// or lets them end by themselves.
+func (c *command) awaitRest(kill bool) (left int) {
+	ctx, cancel := context.WithTimeout(context.Background(), clearPatience)
 	defer cancel()
 	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
 		if !c.reapAll() {
@@ -237,21 +238,12 @@ func (c *command) killRest(patience time.Duration) (left int) {
 			break
 		}
 		for _, pid := range children {
-			unix.Kill(pid, unix.SIGKILL)
+			if kill {
+				unix.Kill(pid, unix.SIGKILL)
+			}
 		}
 	}
 	return left
-}
-
-// awaitRest reaps the descendants as they end by themselves, for at most the given time.
-func (c *command) awaitRest(patience time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
-		if !c.reapAll() {
-			return
-		}
-	}
 }
 
 // reapAll reaps every dead child and reports whether there are others.

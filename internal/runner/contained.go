@@ -212,8 +212,8 @@ func (c *contained) endClient() (status unix.WaitStatus) {
 	if status.Signaled() {
 		c.kill()
 	}
-	c.client.awaitRest(clearPatience)
-	c.client.killRest(clearPatience)
+	c.client.awaitRest(false)
+	c.client.awaitRest(true)
 	return status
 }
 

@@ -91,9 +91,11 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 			return nil, err
 		}
 	}
+	labels := d.labels()
+	labels["drover.attempt"] = m.ID.String()
 	return &container.Spec{
 		Name:    a.sandbox.Name,
-		Labels:  d.labels(m.ID.String()),
+		Labels:  labels,
 		Image:   m.Image,
 		Command: append([]string{initPath, "init"}, command...),
 		Dir:     a.folder.work(),
@@ -117,21 +119,16 @@ func (d *daemon) wantedRuntime() string {
 	return d.orders.last.Runtime
 }
 
-// labels returns the labels of an attempt's container; without an attempt, the labels that all this instance's
-// containers have.
-func (d *daemon) labels(attempt string) map[string]string {
-	all := map[string]string{"drover.fleet": d.identity.Fleet, "drover.instance": d.identity.Instance}
-	if attempt != "" {
-		all["drover.attempt"] = attempt
-	}
-	return all
+// labels returns the labels that all this instance's containers have.
+func (d *daemon) labels() map[string]string {
+	return map[string]string{"drover.fleet": d.identity.Fleet, "drover.instance": d.identity.Instance}
 }
 
 // sweep removes the containers of attempts that the daemon no longer has: an earlier removal may have failed.
 func (d *daemon) sweep(r container.Runtime) {
 	ctx, cancel := context.WithTimeout(context.Background(), removePatience)
 	defer cancel()
-	names, err := r.List(ctx, d.labels(""))
+	names, err := r.List(ctx, d.labels())
 	if err != nil {
 		d.log.Printf("listing containers: %v", err)
 	}

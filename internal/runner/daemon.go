@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,8 +67,9 @@ type daemon struct {
 	health       health
 }
 
-// runDaemon runs the daemon until ctx ends. Its readiness pipe, if it has one, is descriptor 3.
-func runDaemon(ctx context.Context, o options) error {
+// runDaemon is the daemon's process. It ends on a signal or when a newer program takes over. Its readiness pipe, if it
+// has one, is descriptor 3.
+func runDaemon(o options) error {
 	ready := os.NewFile(3, "ready")
 	defer ready.Close()
 	unix.CloseOnExec(3)
@@ -77,8 +79,9 @@ func runDaemon(ctx context.Context, o options) error {
 		return err
 	}
 	defer lock.Close()
-	ctx, d.leave = context.WithCancel(ctx)
-	defer d.leave()
+	ctx, leave := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer leave()
+	d.leave = leave
 	// The write fails without a readiness pipe, which is no reason to stop.
 	fmt.Fprint(ready, readyWord)
 	ready.Close()
@@ -93,11 +96,6 @@ func openDaemon(o options, ready *os.File) (lock *os.File, l *net.UnixListener, 
 	if lock, err = lockDaemon(ready); err != nil {
 		return nil, nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			lock.Close()
-		}
-	}()
 	if err := writePID(lock); err != nil {
 		return nil, nil, nil, err
 	}
@@ -195,7 +193,11 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	}
 	d.log.Printf("daemon %d (%s) of %s in fleet %s starts with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
 	defer d.log.Printf("daemon %d exits", os.Getpid())
-	d.resume()
+	d.mu.Lock()
+	if d.interruption != nil { // an earlier daemon began it
+		d.standLocked()
+	}
+	d.mu.Unlock()
 	go d.obey(ctx)
 	go d.trash.run(ctx)
 	go d.api.run(ctx, d.announce)
@@ -213,23 +215,13 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	}
 }
 
-// resume continues an interruption that an earlier daemon began.
-func (d *daemon) resume() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.interruption != nil {
-		d.standLocked()
-	}
-}
-
 // warm starts a supervisor ahead of the first attempt.
 func (d *daemon) warm() {
-	o, err := d.supervisors.take()
-	if err != nil {
+	if o, err := d.supervisors.take(); err != nil {
 		d.log.Print(err)
-		return
+	} else {
+		d.supervisors.put(o)
 	}
-	d.supervisors.put(o)
 }
 
 // tick does the periodic housekeeping.

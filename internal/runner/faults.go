@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,15 +19,12 @@ const noStartCode = 126
 // instanceFails reports whether the instance is the cause of an error: it has no disk space, memory, processes or open
 // files left, or a broken disk. Its next attempt would fail as well.
 func instanceFails(err error) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
-	case unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EROFS, unix.ENOMEM, unix.EAGAIN, unix.EMFILE, unix.ENFILE:
-		return true
-	}
-	return false
+	return isOneOf(err, unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EROFS, unix.ENOMEM, unix.EAGAIN, unix.EMFILE, unix.ENFILE)
+}
+
+func isOneOf(err error, numbers ...syscall.Errno) bool {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(numbers, errno)
 }
 
 // failedBySupervisor reports whether a supervisor's exit means that the instance failed before the command began.
@@ -41,14 +39,6 @@ func (e layError) Unwrap() error { return e.error }
 
 // impossible reports whether inputs could not be placed because of their names: a and a/b cannot both exist.
 func impossible(err error) bool {
-	var lay layError
-	var errno syscall.Errno
-	if !errors.As(err, &lay) || !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
-	case unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENAMETOOLONG:
-		return true
-	}
-	return false
+	_, lay := errors.AsType[layError](err)
+	return lay && isOneOf(err, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENAMETOOLONG)
 }

@@ -144,20 +144,6 @@ func (f folder) stop(order stopOrder) error {
 	return j.poke(h.begun.PID)
 }
 
-// supervisor returns the pid of the process that has begun the attempt, 0 if none has. It may have ended since.
-func (f folder) supervisor() (int, error) {
-	j, err := openJournal(f.journal())
-	if err != nil {
-		return 0, err
-	}
-	defer j.Close()
-	h, err := j.read()
-	if err != nil || h.begun == nil {
-		return 0, err
-	}
-	return h.begun.PID, nil
-}
-
 // poke makes a live supervisor read its journal. While the lock is held the pid is the supervisor's, and the handle
 // cannot come to mean another process.
 func (j journal) poke(pid int) error {

@@ -46,11 +46,8 @@ func lockFile(path string, flags int, wait bool) (*os.File, error) {
 	if !wait {
 		how |= unix.LOCK_NB
 	}
-	for {
+	for err = unix.EINTR; err == unix.EINTR; {
 		err = unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			break
-		}
 	}
 	if err != nil {
 		f.Close()

@@ -197,9 +197,9 @@ func (a *attempt) handlesTerm(table processes.Table) bool {
 	if a.sandbox.Runtime != "" {
 		return true // its processes may be out of sight
 	}
-	pid, err := a.folder.supervisor()
+	h, err := a.folder.history()
 	isolated := a.sandbox.UID != 0 // then the supervisor's child is ours, and passes the signal on
-	return err != nil || pid == 0 || table.Handle(pid, unix.SIGTERM, isolated)
+	return err != nil || h.begun == nil || table.Handle(h.begun.PID, unix.SIGTERM, isolated)
 }
 
 // schedule is when attempts that handle SIGTERM are told to end, and how long after that all are killed.

@@ -20,8 +20,10 @@ func killMarked(attempt string) (left int) {
 	defer cancel()
 	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
 		left = 0
-		for _, pid := range numbers() {
-			if killIfMarked(pid, attempt) {
+		entries, _ := os.ReadDir("/proc")
+		for _, entry := range entries {
+			pid, err := strconv.Atoi(entry.Name())
+			if err == nil && pid != os.Getpid() && killIfMarked(pid, attempt) {
 				left++
 			}
 		}
@@ -45,23 +47,4 @@ func killIfMarked(pid int, attempt string) bool {
 	}
 	unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 	return true
-}
-
-// numbers returns the pids of all processes but this one.
-func numbers() (pids []int) {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

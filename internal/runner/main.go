@@ -1,13 +1,9 @@
 package runner
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
-	"os/signal"
-
-	"golang.org/x/sys/unix"
 )
 
 // Main runs the subcommand that args begin with and returns the exit code: 2 for wrong usage, 1 for any other failure.
@@ -31,7 +27,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case "control", "bulk":
 		err = bridge(args[0], o, stdin, stdout)
 	case "daemon":
-		err = serve(o)
+		err = runDaemon(o)
 	case "supervise":
 		err = supervise()
 	default:
@@ -65,11 +61,4 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		fmt.Fprintln(stderr, err)
 	}
 	return o, err
-}
-
-// serve is the daemon's process. It ends on a signal or when a newer program takes over.
-func serve(o options) error {
-	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	defer cancel()
-	return runDaemon(ctx, o)
 }

@@ -102,15 +102,6 @@ func TestLogs(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("the logs of the supervisor and the daemon can be read", func(t *testing.T) {
-		i.openGate(id)
-		c.exited(id)
-		ch := i.bulk()
-		ch.log(id, wire.SupervisorStream, 0)
-		if got := ch.log(drover.AttemptID{}, wire.RunnerStream, 0); !strings.Contains(got, "lab-1") {
-			t.Errorf("got %q", got)
-		}
-	})
 }
 
 // outputs returns an attempt's outputs as path → content; folders end with a slash.

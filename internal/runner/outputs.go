@@ -153,33 +153,27 @@ func (c *collector) reply() wire.Reply {
 // watched is the file system that a pattern is matched in. The search skips what it cannot read; watched records it as
 // an error.
 type watched struct {
-	files fs.FS
-	c     *collector
+	fs.ReadLinkFS
+	c *collector
 }
 
 // rootFiles makes a root a file system. Unlike root.FS, it accepts names that are not valid UTF-8.
-type rootFiles struct{ root *os.Root }
+type rootFiles struct{ *os.Root }
 
 // Open opens a file. If the name is a pipe, it does not wait for a writer.
 func (r rootFiles) Open(name string) (fs.File, error) {
-	return r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	return r.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
-// Stat describes the file that a name leads to.
-func (r rootFiles) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
-
-// Lstat describes a name without following a link.
-func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
-
 // ReadLink reads a symbolic link.
-func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
+func (r rootFiles) ReadLink(name string) (string, error) { return r.Readlink(name) }
 
 // errCrowded means that a folder has too many entries to search.
 var errCrowded = errors.New("a folder has too many entries to search")
 
 // ReadDir lists a folder by name.
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
+	f, err := r.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -205,14 +199,14 @@ func (w watched) saw(name string, err error) {
 
 // Open opens a file.
 func (w watched) Open(name string) (fs.File, error) {
-	f, err := w.files.Open(name)
+	f, err := w.ReadLinkFS.Open(name)
 	w.saw(name, err)
 	return f, err
 }
 
 // Stat describes the file that a name leads to, or a link that leads to none within the folder, so that it matches.
 func (w watched) Stat(name string) (fs.FileInfo, error) {
-	info, err := fs.Stat(w.files, name)
+	info, err := fs.Stat(w.ReadLinkFS, name)
 	w.saw(name, err)
 	if err != nil {
 		if link, wrong := w.Lstat(name); wrong == nil && link.Mode().Type() == fs.ModeSymlink {
@@ -224,16 +218,10 @@ func (w watched) Stat(name string) (fs.FileInfo, error) {
 
 // ReadDir lists a folder.
 func (w watched) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(w.files, name)
+	entries, err := fs.ReadDir(w.ReadLinkFS, name)
 	w.saw(name, err)
 	return entries, err
 }
-
-// Lstat describes a name without following a link.
-func (w watched) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.files, name) }
-
-// ReadLink reads a symbolic link.
-func (w watched) ReadLink(name string) (string, error) { return fs.ReadLink(w.files, name) }
 
 // leaveOut records that something which matched is not sent.
 func (c *collector) leaveOut(name, why string) {

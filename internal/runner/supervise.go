@@ -75,8 +75,10 @@ func supervise() error {
 	s := &supervisor{boot: boot, daemon: wire.NewConn(socket, socket), pokes: pokes}
 	for {
 		var o order
-		if err := s.daemon.Read(&o); err != nil {
-			return endOfOrders(err)
+		if err := s.daemon.Read(&o); gone(err) {
+			return nil
+		} else if err != nil {
+			return err
 		}
 		if err := s.carryOut(o); err != nil {
 			return err
@@ -84,11 +86,9 @@ func supervise() error {
 	}
 }
 
-func endOfOrders(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
-		return nil
-	}
-	return err
+// gone reports whether the daemon has ended or closed its socket.
+func gone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 
 // carryOut runs one attempt to its end and reports it. It is no error if the daemon is gone: the next one reads the
@@ -110,11 +110,10 @@ func (s *supervisor) carryOut(o order) error {
 
 // tell reports to the daemon, if there still is one.
 func (s *supervisor) tell(r report) error {
-	err := s.daemon.Write(r)
-	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		return nil
+	if err := s.daemon.Write(r); !gone(err) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // run starts the command and waits until none of its processes is left.

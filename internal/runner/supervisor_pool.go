@@ -68,21 +68,12 @@ func newOverseer() (*overseer, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "daemon")
 	defer theirs.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		ours.Close()
-		return nil, err
-	}
-	defer null.Close()
-	p, err := os.StartProcess(selfPath, []string{binaryName(), "supervise"}, &os.ProcAttr{
-		Files: []*os.File{null, os.Stderr, os.Stderr, theirs},
-		Sys:   &unix.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
+	cmd := background(os.Stderr, theirs, "supervise")
+	if err := cmd.Start(); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("starting a supervisor: %w", err)
 	}
-	go p.Wait() // only so that it leaves no zombie; its socket shows when it ends
+	go cmd.Wait() // only so that it leaves no zombie; its socket shows when it ends
 	return &overseer{socket: ours, lines: wire.NewConn(ours, ours)}, nil
 }
 

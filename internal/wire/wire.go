@@ -189,7 +189,7 @@ type Request struct {
 	ID     drover.AttemptID `json:"id,omitzero"`
 	Hash   string           `json:"hash,omitempty"`
 	Size   int64            `json:"size,omitempty"`
-	Stream string           `json:"stream,omitempty"` // "stdout", "stderr", SupervisorStream or RunnerStream
+	Stream string           `json:"stream,omitempty"` // "stdout" or "stderr"
 	Offset int64            `json:"offset,omitempty"`
 	Conn   int64            `json:"conn,omitempty"`
 }
@@ -213,13 +213,6 @@ const (
 
 	// OpenAPI takes a connection that a job has made. From then on the channel carries the connection's bytes.
 	OpenAPI Op = "open_api"
-)
-
-// The runner's own streams: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
-// attempt).
-const (
-	SupervisorStream = "supervisor"
-	RunnerStream     = "runner"
 )
 
 // Reply answers a Request. If Error is empty, the operation continues as described.
