@@ -131,38 +131,59 @@ func (b *books) ofJobs() bool {
 
 // openAccounts prepares to divide the cost of the instances that existed in the period.
 func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
-	return each(ctx, tx, func(row scanner) error {
-		var id int64
-		var bill billing.Bill
-		var billed, gone drover.Time
-		var of drover.Instance
-		var used bool
-		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &billed, &gone, &bill.CPU, &used, &of.Cloud, &of.Type, &of.Pool)
-		served := of.Pool != "" && bill.Ready != 0
-		bill.End, bill.Unused = cmp.Or(billed, all[0].now), gone != 0 && !used && !served
-		for _, b := range all.during(bill.Created, bill.End) {
-			b.openAccount(id, bill, of)
+	return eachBill(ctx, tx, all[0].now, all[0].filter.Since, func(in rented) {
+		if in.bill.Created >= all[0].filter.Until {
+			return
 		}
-		return err
-	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type, pool FROM instances
-		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, all[0].filter.Until, all[0].filter.Since)
+		for _, b := range all.during(in.bill.Created, in.bill.End) {
+			b.openAccount(in)
+		}
+	})
 }
 
-func (b *books) openAccount(id int64, bill billing.Bill, of drover.Instance) {
+// rented is an instance whose bill has begun.
+type rented struct {
+	id                int64
+	bill              billing.Bill
+	gone              bool
+	cloud, kind, pool string
+}
+
+// billsSince selects the instances that cost money since a time.
+const billsSince = `SELECT id, price, rates, created, ready, billed, gone <> 0, cpu_milli, used, cloud, type, pool FROM instances WHERE created <> 0
+	AND id IN (SELECT id FROM instances WHERE gone > 0 AND gone > ? UNION ALL SELECT id FROM instances WHERE engine IS NOT NULL)`
+
+func eachBill(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(rented)) error {
+	return each(ctx, tx, func(row scanner) error {
+		var in rented
+		var used bool
+		b := &in.bill
+		err := row.Scan(&in.id, &b.Tariff.Price, into(&b.Tariff.Rates), &b.Created, &b.Ready, &b.End, &in.gone, &b.CPU, &used, &in.cloud, &in.kind, &in.pool)
+		if err != nil {
+			return err
+		}
+		served := in.pool != "" && b.Ready != 0
+		b.End, b.Unused = cmp.Or(b.End, now), in.gone && !used && !served
+		do(in)
+		return nil
+	}, billsSince, since)
+}
+
+func (b *books) openAccount(in rented) {
 	key := ""
 	switch b.filter.By {
 	case drover.CostByCloud:
-		key = of.Cloud
+		key = in.cloud
 	case drover.CostByType:
-		key = of.Type
+		key = in.kind
 	case drover.CostByPool:
-		key = of.Pool
+		key = in.pool
 	}
 	until := b.filter.Until
 	if b.ahead {
-		until = max(until, bill.End)
+		until = max(until, in.bill.End)
 	}
-	b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
+	b.open[in.id] = &entry{in.bill.Open(b.filter.Since, until), key}
 }
 
 // attemptsIn selects the attempts of a period, including unfinished ones.

@@ -27,6 +27,15 @@ type Telling struct {
 	tries   int
 }
 
+// The join stays in this order, so that the work is proportional to the batches that have messages left.
+const tellings = `SELECT submission, url, tries, has_failed, is_final, batch, user_name, submitted FROM (
+	SELECT *, row_number() OVER (PARTITION BY user_name ORDER BY next, submission) AS place FROM (
+	SELECT n.submission, n.url, n.tries, n.next, n.failed AND (SELECT sum(j.failed) FROM jobs j WHERE j.submission = n.submission) > 0 AS has_failed,
+	n.final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = n.submission AND j.engine IS NOT NULL) AS is_final,
+	f.batch, f.user_name, f.submitted
+	FROM notify n CROSS JOIN jobs f ON f.number = n.submission WHERE n.next <= ?)
+	WHERE has_failed OR is_final) WHERE place <= ? ORDER BY submission`
+
 // Tellings returns the messages that are due, the first few of each user, so that a slow receiver delays nobody else.
 func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due []Telling, err error) {
 	err = s.look(ctx, "looking for messages to send", func(tx *sql.Tx) error {
@@ -38,13 +47,7 @@ func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due
 				m.Event = drover.NotifyFailed
 			}
 			return t, err
-		}, `SELECT submission, url, tries, has_failed, is_final, batch, user_name, submitted FROM (
-			SELECT *, row_number() OVER (PARTITION BY user_name ORDER BY next, submission) AS place FROM (
-			SELECT n.submission, n.url, n.tries, n.next, n.failed AND (SELECT sum(j.failed) FROM jobs j WHERE j.submission = n.submission) > 0 AS has_failed,
-			n.final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = n.submission AND j.engine IS NOT NULL) AS is_final,
-			f.batch, f.user_name, f.submitted
-			FROM notify n JOIN jobs f ON f.number = n.submission WHERE n.next <= ?)
-			WHERE has_failed OR is_final) WHERE place <= ? ORDER BY submission`, now, perUser)
+		}, tellings, now, perUser)
 		if err != nil {
 			return err
 		}

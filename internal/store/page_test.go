@@ -352,21 +352,38 @@ func TestListsUseIndexes(t *testing.T) {
 	checkPlan(t, "counts", s, countsQuery)
 }
 
+func TestRepeatedQueriesDoNotReadWhatIsPast(t *testing.T) {
+	s := sqliteOpener(t)(t)
+	for query, scan := range map[string]string{tellings: "SCAN f", billsSince: "SCAN instances"} {
+		for _, step := range plan(t, s, query, slices.Repeat([]any{0}, strings.Count(query, "?"))...) {
+			if strings.HasPrefix(step, scan) && step != "SCAN instances USING INDEX instances_open" {
+				t.Errorf("%.60s: %s", query, step)
+			}
+		}
+	}
+}
+
 // checkPlan checks that SQLite neither scans a whole table nor sorts.
 func checkPlan(t *testing.T, name string, s *Store, query string, args ...any) {
+	t.Helper()
+	for _, step := range plan(t, s, query, args...) {
+		if strings.HasPrefix(step, "SCAN") || strings.Contains(step, "TEMP B-TREE") || strings.Contains(step, "elements USING PRIMARY KEY (job=? AND idx>?)") {
+			t.Errorf("%s: %s", name, step)
+		}
+	}
+}
+
+// plan returns the steps by which SQLite runs a query.
+func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	t.Helper()
 	steps, err := collect(t.Context(), s.read, func(row scanner) (step string, err error) {
 		var rest int
 		return step, row.Scan(&rest, &rest, &rest, &step)
 	}, `EXPLAIN QUERY PLAN `+query, args...)
 	if err != nil || len(steps) == 0 {
-		t.Fatalf("%s: plan %q, error %v", name, steps, err)
+		t.Fatalf("%s: plan %q, error %v", query, steps, err)
 	}
-	for _, step := range steps {
-		if strings.HasPrefix(step, "SCAN") || strings.Contains(step, "TEMP B-TREE") || strings.Contains(step, "elements USING PRIMARY KEY (job=? AND idx>?)") {
-			t.Errorf("%s: %s", name, step)
-		}
-	}
+	return steps
 }
 
 // grown returns records with an array of 100,000 final elements, of which one in a thousand failed.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"strings"
@@ -21,10 +20,12 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 	}
 	err = s.look(ctx, "adding up past spending", func(tx *sql.Tx) error {
 		since := spent[0].Since()
-		bills, err := billsSince(ctx, tx, now, since, func(bill billing.Bill) {
+		bills := map[int64]billing.Bill{}
+		err := eachBill(ctx, tx, now, since, func(in rented) {
+			bills[in.id] = in.bill
 			for i, b := range budgets {
-				if b.User == "" && b.Label == "" {
-					spent[i].Add(bill.Cost)
+				if in.gone && b.User == "" && b.Label == "" {
+					spent[i].Add(in.bill.Cost)
 				}
 			}
 		})
@@ -41,22 +42,6 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 		})
 	})
 	return spent, err
-}
-
-// billsSince reads the bills of instances that cost money since then, and calls do for those that are settled.
-func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(billing.Bill)) (map[int64]billing.Bill, error) {
-	bills := map[int64]billing.Bill{}
-	return bills, each(ctx, tx, func(row scanner) error {
-		var id int64
-		var gone drover.Time
-		var bill billing.Bill
-		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &bill.End, &gone, &bill.CPU)
-		bill.End = cmp.Or(bill.End, now)
-		if bills[id] = bill; gone > 0 && err == nil {
-			do(bill)
-		}
-		return err
-	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, since)
 }
 
 // finalAttempt is an attempt that is over, and its job's user.
