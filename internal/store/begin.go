@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -129,39 +130,32 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if st.Jobs, err = jobsInEngine(ctx, tx); err != nil {
 		return fmt.Errorf("reading the jobs: %w", err)
 	}
-	st.Attempts, err = collect(ctx, tx, readDocument[engine.Attempt],
-		`SELECT engine FROM attempts WHERE engine IS NOT NULL ORDER BY job, idx, number`)
+	err = errors.Join(
+		loadAll(ctx, tx, "the attempts", &st.Attempts, `SELECT engine FROM attempts WHERE engine IS NOT NULL ORDER BY job, idx, number`),
+		loadAll(ctx, tx, "the instances", &st.Instances, `SELECT engine FROM instances WHERE engine IS NOT NULL ORDER BY id`),
+		// Only the newest: except in the largest fleets, fewer instances go within an hour.
+		loadAll(ctx, tx, "the instances that are gone", &st.Departed,
+			`SELECT departed FROM (SELECT * FROM instances WHERE gone > 0 AND departed IS NOT NULL ORDER BY gone DESC LIMIT 10000) ORDER BY departed ->> '$.at', id`),
+		loadAll(ctx, tx, "the blocks", &st.Blocks, `SELECT engine FROM blocks ORDER BY place`),
+		loadAll(ctx, tx, "past spending", &st.Spending, `SELECT engine FROM spending ORDER BY scope`),
+		loadAll(ctx, tx, "the pools", &st.Pools, `SELECT engine FROM pools ORDER BY name`),
+	)
 	if err != nil {
-		return fmt.Errorf("reading the attempts: %w", err)
-	}
-	st.Instances, err = collect(ctx, tx, readDocument[engine.Instance],
-		`SELECT engine FROM instances WHERE engine IS NOT NULL ORDER BY id`)
-	if err != nil {
-		return fmt.Errorf("reading the instances: %w", err)
-	}
-	// Only the newest: except in the largest fleets, fewer instances go within an hour.
-	st.Departed, err = collect(ctx, tx, readDocument[*engine.Departed],
-		`SELECT departed FROM (SELECT * FROM instances WHERE gone > 0 AND departed IS NOT NULL ORDER BY gone DESC LIMIT 10000) ORDER BY departed ->> '$.at', id`)
-	if err != nil {
-		return fmt.Errorf("reading the instances that are gone: %w", err)
-	}
-	st.Blocks, err = collect(ctx, tx, readDocument[engine.Block], `SELECT engine FROM blocks ORDER BY place`)
-	if err != nil {
-		return fmt.Errorf("reading the blocks: %w", err)
-	}
-	st.Spending, err = collect(ctx, tx, readDocument[engine.Spending], `SELECT engine FROM spending ORDER BY scope`)
-	if err != nil {
-		return fmt.Errorf("loading past spending: %w", err)
-	}
-	st.Pools, err = collect(ctx, tx, readDocument[engine.PoolRow], `SELECT engine FROM pools ORDER BY name`)
-	if err != nil {
-		return fmt.Errorf("reading the pools: %w", err)
+		return err
 	}
 	if st.Stats.Boots, err = boots(ctx, tx); err != nil {
 		return fmt.Errorf("reading boot times: %w", err)
 	}
 	if st.Stats.Runs, err = runs(ctx, tx); err != nil {
 		return fmt.Errorf("reading run times: %w", err)
+	}
+	return nil
+}
+
+// loadAll reads a column of JSON documents into a list.
+func loadAll[T any](ctx context.Context, tx *sql.Tx, what string, list *[]T, query string) (err error) {
+	if *list, err = collect(ctx, tx, readDocument[T], query); err != nil {
+		return fmt.Errorf("reading %s: %w", what, err)
 	}
 	return nil
 }

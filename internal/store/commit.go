@@ -163,7 +163,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 	case w.Closing:
 		return s.run(ctx, tx, putClosing)
 	case w.Queue != nil:
-		return s.putQueue(ctx, tx, *w.Queue)
+		return s.run(ctx, tx, putQueue, asJSON{w.Queue.Paused})
 	case w.Pool != nil:
 		return s.putPool(ctx, tx, *w.Pool)
 	case w.Hook != nil:
@@ -266,10 +266,6 @@ func (s *Store) putSpending(ctx context.Context, tx *sql.Tx, spent engine.Spendi
 		return s.run(ctx, tx, dropCount, spent.Scope)
 	}
 	return s.run(ctx, tx, putSpending, spent.Scope, asJSON{spent})
-}
-
-func (s *Store) putQueue(ctx context.Context, tx *sql.Tx, q engine.Queue) error {
-	return s.run(ctx, tx, putQueue, asJSON{q.Paused})
 }
 
 func (s *Store) putPool(ctx context.Context, tx *sql.Tx, p engine.PoolRow) error {

@@ -29,16 +29,12 @@ func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error
 
 // Hooks returns the first hooks that are due. Hooks of one instance and one listener run in order: the next is due once
 // the previous has run.
-func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hook, err error) {
-	err = s.look(ctx, "looking for hooks to run", func(tx *sql.Tx) error {
-		due, err = collect(ctx, tx, func(row scanner) (h Hook, err error) {
-			return h, row.Scan(&h.ID, &h.tries, into(&h.HookRow))
-		}, `SELECT id, tries, engine FROM hooks h WHERE next <= ? AND (instance = '' OR NOT EXISTS (
-			SELECT 1 FROM hooks e WHERE e.instance = h.instance AND e.id < h.id AND json_extract(e.engine, '$.pool') IS json_extract(h.engine, '$.pool')))
-			ORDER BY id LIMIT ?`, now, most)
-		return err
-	})
-	return due, err
+func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) ([]Hook, error) {
+	return lookUp(ctx, s, "looking for hooks to run", func(row scanner) (h Hook, err error) {
+		return h, row.Scan(&h.ID, &h.tries, into(&h.HookRow))
+	}, `SELECT id, tries, engine FROM hooks h WHERE next <= ? AND (instance = '' OR NOT EXISTS (
+		SELECT 1 FROM hooks e WHERE e.instance = h.instance AND e.id < h.id AND json_extract(e.engine, '$.pool') IS json_extract(h.engine, '$.pool')))
+		ORDER BY id LIMIT ?`, now, most)
 }
 
 // HookRun records that a hook has run or, after a transient error, when it runs again, unless it has no tries left. It

@@ -61,7 +61,7 @@ func (w *work) addAttempts(ctx context.Context, tx *sql.Tx) error {
 		job := w.jobs[id]
 		job.Attempts = append(job.Attempts, a)
 		job.Started = &job.Attempts[0].Started
-		s.need = job.Resources.CPU
+		s.use.CPU = job.Resources.CPU
 		costs[id] += s.cost(w.now)
 		return nil
 	}, selectAttempts, asJSON{w.single})
@@ -74,10 +74,10 @@ func (w *work) addAttempts(ctx context.Context, tx *sql.Tx) error {
 func readAttempt(row scanner) (id drover.JobID, a drover.Attempt, s share, err error) {
 	var reason drover.Reason
 	var cpu int64
-	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.started, &s.ended,
+	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.use.Started, &s.use.Ended,
 		&a.MaxRSS, &cpu, &s.settled,
-		&s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.has, into(&a.Warnings))
-	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.started.Std(), standard(s.ended), float64(cpu)/1e9
+		&s.bill.Tariff.Price, into(&s.bill.Tariff.Rates), &s.bill.Created, &s.bill.End, &s.bill.CPU, into(&a.Warnings))
+	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.use.Started.Std(), standard(s.use.Ended), float64(cpu)/1e9
 	return id, a, s, err
 }
 
@@ -116,7 +116,7 @@ func eachLive(ctx context.Context, from source, do func(job int64, s share)) err
 	return each(ctx, from, func(row scanner) error {
 		var s share
 		var job int64
-		if err := row.Scan(&job, &s.started, &s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.need, &s.has); err != nil {
+		if err := row.Scan(&job, &s.use.Started, &s.bill.Tariff.Price, into(&s.bill.Tariff.Rates), &s.bill.Created, &s.bill.End, &s.use.CPU, &s.bill.CPU); err != nil {
 			return err
 		}
 		do(job, s)
@@ -125,22 +125,19 @@ func eachLive(ctx context.Context, from source, do func(job int64, s share)) err
 		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.ended = 0`)
 }
 
-// share is an attempt's share of its instance.
+// share is an attempt's share of its instance. The ends of the two are 0 if they are not known.
 type share struct {
-	started, ended drover.Time
-	settled        drover.Money  // once it ended
-	tariff         drover.Tariff // of the instance
-	created        drover.Time   // the instance
-	billed         drover.Time   // until when it is paid, if that is known
-	need, has      drover.MilliCPU
+	use     billing.Use
+	bill    billing.Bill
+	settled drover.Money // once the attempt ended
 }
 
 // cost returns an attempt's cost up to now: until it ends, its share of the instance's vCPUs times the instance's
 // price.
 func (s share) cost(now drover.Time) drover.Money {
-	if s.settled != 0 || s.ended != 0 {
+	if s.settled != 0 || s.use.Ended != 0 {
 		return s.settled
 	}
-	bill := billing.Bill{Tariff: s.tariff, Created: s.created, End: cmp.Or(s.billed, now), CPU: s.has}
-	return bill.Share(billing.Use{Started: s.started, Ended: now, CPU: s.need}, s.started, now)
+	s.bill.End, s.use.Ended = cmp.Or(s.bill.End, now), now
+	return s.bill.Share(s.use, s.use.Started, now)
 }

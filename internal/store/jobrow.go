@@ -24,7 +24,7 @@ type jobRow struct {
 	counts  map[drover.JobState]int
 	ended   drover.Time
 	only    *elementRow // of a job that is not an array, if it has one
-	bytes   int         // of job, as JSON
+	bytes   int         // of job, as JSON, without attempts
 }
 
 // elementRow is the progress of a job or of one element of an array.
@@ -162,10 +162,9 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 		only.index, only.number, only.memory, only.state, only.ended = -1, number.V, memory.V, state.V, ended.V
 		j.only = &only
 	}
-	if err == nil {
-		j.bytes, err = bytesOf(j.job)
-	}
-	return j, len(asked), err
+	text, wrong := json.Marshal(j.job)
+	j.bytes = len(text)
+	return j, len(asked), cmp.Or(err, wrong)
 }
 
 // attempts returns the number of attempts of a job that is not an array.
@@ -176,12 +175,8 @@ func (j jobRow) attempts() int {
 	return j.only.number
 }
 
-// has reports whether the job has an element of this index; -1 means the whole job.
-func (j jobRow) has(index int) bool { return indexed(j.array, index) }
-
-func indexed(a drover.Array, index int) bool {
-	return index < 0 || a.Has(index)
-}
+// indexed reports whether a job with this array has an element of this index; -1 means the whole job.
+func indexed(a drover.Array, index int) bool { return index < 0 || a.Has(index) }
 
 // whole returns the job, or the whole array.
 func (j jobRow) whole() drover.Job {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"math"
 	"slices"
 
@@ -65,16 +64,9 @@ func (s *Store) JobLife(ctx context.Context, now drover.Time, id drover.JobID) (
 }
 
 func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
-	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
+	row, err := rowOf(ctx, tx, id)
 	if err != nil {
 		return job, 0, err
-	}
-	if len(rows) == 0 {
-		return job, 0, noJob(id)
-	}
-	row := rows[0]
-	if !row.has(id.Index) {
-		return job, 0, noElement(id, row.array)
 	}
 	one := []drover.Job{row.whole()}
 	if id.Index >= 0 {
@@ -84,6 +76,20 @@ func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) 
 	}
 	err = addWork(ctx, tx, now, one)
 	return one[0], row.again, err
+}
+
+// rowOf returns the row of the job that an id names, whole or by an element.
+func rowOf(ctx context.Context, tx *sql.Tx, id drover.JobID) (row jobRow, err error) {
+	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
+	switch {
+	case err != nil:
+		return row, err
+	case len(rows) == 0:
+		return row, noJob(id)
+	case !indexed(rows[0].array, id.Index):
+		return row, noElement(id, rows[0].array)
+	}
+	return rows[0], nil
 }
 
 // lister collects the jobs and elements that pass its filter.
@@ -211,12 +217,6 @@ func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
 
 // attemptBytes is the approximate size of an attempt as JSON.
 const attemptBytes = 400
-
-// bytesOf returns the size of a job as JSON, without its attempts.
-func bytesOf(job drover.Job) (int, error) {
-	b, err := json.Marshal(job)
-	return len(b), err
-}
 
 // add adds one job, or its elements from where the filter begins.
 func (l *lister) add(ctx context.Context, row jobRow) error {

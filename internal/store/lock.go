@@ -74,10 +74,8 @@ func take(f *os.File, path string) error {
 		return fmt.Errorf("locking the state %s: %w", path, err)
 	}
 	// The number is for people only; the lock is the kernel's.
-	if err := f.Truncate(0); err != nil {
-		return fmt.Errorf("locking the state %s: %w", path, err)
-	}
-	if _, err := f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0); err != nil {
+	n, err := f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	if err = errors.Join(err, f.Truncate(int64(n))); err != nil {
 		return fmt.Errorf("locking the state %s: %w", path, err)
 	}
 	return nil

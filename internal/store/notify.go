@@ -115,7 +115,7 @@ func (s *Store) ForgetTold(ctx context.Context) error {
 		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`
 	var some bool // usually false, and then nothing is written
 	if err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&some); err != nil {
-		return fmt.Errorf("looking for old messages: %w", err)
+		return s.doing(ctx, "looking for old messages", err)
 	}
 	if !some {
 		return nil

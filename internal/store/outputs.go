@@ -33,7 +33,7 @@ func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []dr
 func (s *Store) OutputsSize(ctx context.Context, job int64) (bytes int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(length(o.files)), 0)`+succeededOutputs, job).Scan(&bytes)
 	if err != nil {
-		return 0, fmt.Errorf("measuring the outputs of job %d: %w", job, err)
+		return 0, s.doing(ctx, fmt.Sprintf("measuring the outputs of job %d", job), err)
 	}
 	return bytes, nil
 }
@@ -53,7 +53,7 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 		return err
 	}, `SELECT o.idx, o.files`+succeededOutputs, job)
 	if err != nil {
-		return nil, fmt.Errorf("reading the outputs of job %d: %w", job, err)
+		return nil, s.doing(ctx, fmt.Sprintf("reading the outputs of job %d", job), err)
 	}
 	return outputs, nil
 }
@@ -79,17 +79,13 @@ func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error
 // any outputs, however it ended. KindNotFound; KindInvalid for an array as a whole.
 func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
-		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
-		switch {
-		case err != nil:
+		row, err := rowOf(ctx, tx, id)
+		if err != nil {
 			return err
-		case len(rows) == 0:
-			return noJob(id)
-		case !rows[0].has(id.Index):
-			return noElement(id, rows[0].array)
-		case id.Index < 0 && rows[0].array.Set:
+		}
+		if id.Index < 0 && row.array.Set {
 			return drover.Errorf(drover.KindInvalid, "job %v is an array: only its elements have outputs", id).
-				WithHint("choose an element, such as %d.%d", id.Number, rows[0].array.First)
+				WithHint("choose an element, such as %d.%d", id.Number, row.array.First)
 		}
 		return each(ctx, tx, func(row scanner) error { return row.Scan(into(&files)) },
 			`SELECT files FROM outputs WHERE job = ? AND idx = ? ORDER BY number DESC LIMIT 1`, id.Number, id.Index)

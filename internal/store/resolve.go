@@ -16,10 +16,6 @@ func Resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return resolve(path)
-}
-
-func resolve(path string) (string, error) {
 	whole, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return whole, err
@@ -30,6 +26,6 @@ func resolve(path string) (string, error) {
 	case err == nil:
 		return "", drover.Errorf(drover.KindInvalid, "%s is a link to a missing file", path).WithHint("restore its target, or remove the link")
 	}
-	folder, err := resolve(filepath.Dir(path))
+	folder, err := Resolve(filepath.Dir(path))
 	return filepath.Join(folder, filepath.Base(path)), err
 }

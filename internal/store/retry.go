@@ -110,7 +110,7 @@ func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err
 	return jobs, err
 }
 
-// staleAfter returns the numbers of the jobs that succeeded after one of those to be repeated.
+// staleAfter returns the numbers of the jobs that succeeded after one of those to be repeated, which are in order.
 func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, err error) {
 	type job struct {
 		number    int64
@@ -124,7 +124,7 @@ func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, 
 	}
 	redone := map[string]bool{}
 	for _, j := range all {
-		redone[j.spec.Name] = slices.Contains(again, j.number)
+		_, redone[j.spec.Name] = slices.BinarySearch(again, j.number)
 	}
 	for found := true; found; {
 		found = false

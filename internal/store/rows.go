@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"drover"
@@ -33,7 +32,7 @@ func collect[T any](ctx context.Context, from source, read func(scanner) (T, err
 func lookUp[T any](ctx context.Context, s *Store, what string, read func(scanner) (T, error), query string, args ...any) ([]T, error) {
 	all, err := collect(ctx, s.read, read, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, s.doing(ctx, what, err)
 	}
 	return all, nil
 }

@@ -110,11 +110,7 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 }
 
 // SetAside lists what could not be loaded, as long as its job is held because of it.
-func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
-	err = s.look(ctx, "listing the records that were set aside", func(tx *sql.Tx) error {
-		what, err = collect(ctx, tx, readColumn[string],
-			`SELECT a.what FROM set_aside a JOIN jobs j ON j.number = a.job WHERE j.engine IS NOT NULL AND j.priority = 0 ORDER BY a.id`)
-		return err
-	})
-	return what, err
+func (s *Store) SetAside(ctx context.Context) ([]string, error) {
+	return lookUp(ctx, s, "listing the records that were set aside", readColumn[string],
+		`SELECT a.what FROM set_aside a JOIN jobs j ON j.number = a.job WHERE j.engine IS NOT NULL AND j.priority = 0 ORDER BY a.id`)
 }

@@ -135,6 +135,20 @@ func TestOpen(t *testing.T) {
 			_, err = s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
 		}
 		damaged(err)
+
+		path = filepath.Join(t.TempDir(), "drover.db")
+		if s, err = Open(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.write.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Tokens(t.Context())
+		damaged(err)
 	})
 
 	t.Run("reports that the caller has left, not that SQLite was interrupted", func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"drover"
@@ -19,7 +18,7 @@ func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	var queued, running, succeeded, failed, cancelled int
 	err := s.read.QueryRowContext(ctx, countsQuery).Scan(&queued, &running, &succeeded, &failed, &cancelled)
 	if err != nil {
-		return nil, fmt.Errorf("counting jobs: %w", err)
+		return nil, s.doing(ctx, "counting jobs", err)
 	}
 	return map[drover.JobState]int{
 		drover.JobQueued: queued, drover.JobRunning: running, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
@@ -35,7 +34,7 @@ func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err e
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("looking for the job that has waited longest: %w", err)
+		return 0, s.doing(ctx, "looking for the job that has waited longest", err)
 	}
 	return submitted, nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/base32"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -59,12 +58,8 @@ func checkToken(now drover.Time, r drover.TokenRequest) error {
 	return drover.CheckUser(r.User)
 }
 
-// newSecret makes 256 random bits.
-func newSecret() string {
-	var b [32]byte
-	rand.Read(b[:]) // never returns an error
-	return secretPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
-}
+// newSecret makes more than 256 random bits.
+func newSecret() string { return secretPrefix + strings.ToLower(rand.Text()+rand.Text()) }
 
 // hashOf returns a secret as it is stored. One round of SHA-256 is enough: slow hashes are for passwords, and 256
 // random bits cannot be guessed.
@@ -108,7 +103,7 @@ func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret
 	case errors.Is(err, sql.ErrNoRows):
 		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is unknown")
 	case err != nil:
-		return drover.Token{}, fmt.Errorf("looking up a token: %w", err)
+		return drover.Token{}, s.doing(ctx, "looking up a token", err)
 	case t.Expires != nil && !now.Std().Before(*t.Expires):
 		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token has expired")
 	}

@@ -72,16 +72,13 @@ func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) ([
 
 // Leavings returns the indexes of a job's elements with results, and the total size of these.
 func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes int64, err error) {
-	indexes, err = collect(ctx, s.read, func(row scanner) (index int, err error) {
+	indexes, err = lookUp(ctx, s, fmt.Sprintf("looking up the results of job %d", job), func(row scanner) (index int, err error) {
 		var n int64
 		err = row.Scan(&index, &n)
 		bytes += n
 		return index, err
 	}, `SELECT idx, bytes FROM results WHERE job = ? AND bytes > 0 ORDER BY idx`, job)
-	if err != nil {
-		return nil, 0, fmt.Errorf("looking up the results of job %d: %w", job, err)
-	}
-	return indexes, bytes, nil
+	return indexes, bytes, err
 }
 
 // ForgetResults records that a job's results are gone.
