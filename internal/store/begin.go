@@ -94,15 +94,12 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 		return st, false, drover.Errorf(drover.KindConflict, "the state has version %d, but this program reads version %d", st.Version, engine.StateVersion).
 			WithHint("use the version of drover that wrote it")
 	}
-	st.Epoch = max(st.Epoch+1, firstEpoch())
+	// Epochs are the time in milliseconds, and a controller takes longer than one to start: so this epoch is beyond every
+	// one that lost records of the fleet can have reached. Instances refuse controllers of an earlier one.
+	st.Epoch = max(st.Epoch+1, time.Now().UnixMilli())
 	err = execute(ctx, tx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
 	return st, fresh, err
 }
-
-// firstEpoch is beyond every epoch that lost records of the fleet can have reached, since instances refuse
-// controllers of an earlier one. Epochs are the time in milliseconds, and a controller takes longer than one to
-// start.
-func firstEpoch() int64 { return time.Now().UnixMilli() }
 
 // newNonce makes five characters that are valid in instance names of every cloud.
 func newNonce() string { return strings.ToLower(rand.Text()[:5]) }

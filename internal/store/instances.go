@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"slices"
 	"strconv"
-	"strings"
 
 	"drover"
 )
@@ -57,45 +56,32 @@ func chooseInstances(f drover.InstanceFilter) (c conditions) {
 	c.addIf(f.Since != 0, `(engine IS NOT NULL OR gone >= ?)`, f.Since)
 	c.addIf(!f.Gone && f.Since == 0 && !slices.Contains(f.States, drover.InstanceGone), `engine IS NOT NULL`)
 	c.addIf(f.Cloud != "", `cloud = ?`, f.Cloud)
-	if len(f.States) > 0 {
-		var states []any
-		for _, state := range f.States {
-			states = append(states, state)
-		}
-		c.add(`state IN (?`+strings.Repeat(`, ?`, len(states)-1)+`)`, states...)
-	}
+	c.addIf(len(f.States) > 0, `state IN (SELECT value FROM json_each(?))`, asJSON{f.States})
 	return c
 }
 
 // Instance returns the instance with this id, name, or cloud's id, even if it is gone. If several had the name, that is
 // the live one, or else the last.
 func (s *Store) Instance(ctx context.Context, now drover.Time, name string) (in drover.Instance, err error) {
-	err = s.look(ctx, "reading instance "+name, func(tx *sql.Tx) error {
-		in, err = readInstanceNamed(ctx, tx, now, name)
-		return err
+	err = s.look(ctx, "reading instance "+name, func(tx *sql.Tx) (err error) {
+		var found []drover.Instance
+		if id, invalid := strconv.ParseInt(name, 10, 64); invalid == nil {
+			found, err = readInstances(ctx, tx, now, selectInstances+` WHERE id = ?`, id)
+		}
+		if err == nil && len(found) == 0 && name != "" {
+			found, err = readInstances(ctx, tx, now, selectInstances+` WHERE name = ? OR provider_id = ?
+				ORDER BY name <> ?, engine IS NULL, id DESC LIMIT 1`, name, name, name)
+		}
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists them")
+		}
+		in = found[0]
+		return tx.QueryRowContext(ctx, `SELECT runner_log FROM instances WHERE id = ?`, in.ID).Scan(into(&in.RunnerLog))
 	})
 	return in, err
-}
-
-func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name string) (in drover.Instance, err error) {
-	var found []drover.Instance
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
-		if found, err = readInstances(ctx, tx, now, selectInstances+` WHERE id = ?`, id); err != nil {
-			return in, err
-		}
-	}
-	if len(found) == 0 && name != "" {
-		found, err = readInstances(ctx, tx, now, selectInstances+` WHERE name = ? OR provider_id = ?
-			ORDER BY name <> ?, engine IS NULL, id DESC LIMIT 1`, name, name, name)
-	}
-	if err != nil {
-		return in, err
-	}
-	if len(found) == 0 {
-		return in, drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists them")
-	}
-	in = found[0]
-	return in, tx.QueryRowContext(ctx, `SELECT runner_log FROM instances WHERE id = ?`, in.ID).Scan(into(&in.RunnerLog))
 }
 
 // KeepRunnerLogs stores the last lines of runners' logs, by instance.

@@ -43,7 +43,7 @@ type elementRow struct {
 const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
-	e.number, e.memory, e.state, e.code, e.ended, e.reason
+	coalesce(e.number, 0), coalesce(e.memory, 0), coalesce(e.state, ''), e.code, coalesce(e.ended, 0), e.reason
 	FROM jobs j LEFT JOIN elements e ON e.job = j.number AND e.idx = -1
 	WHERE j.number IN (`
 
@@ -134,14 +134,10 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	var reason drover.Reason
 	var submitted drover.Time
 	var size, queued, succeeded, failed, cancelled int
-	var state sql.Null[drover.JobState]
-	var only elementRow
-	var ended sql.Null[drover.Time]
-	var number sql.Null[int]
-	var memory sql.Null[drover.Bytes]
+	only := elementRow{index: -1}
 	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, &j.again, into(&j.waiting),
 		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), &asked,
-		&number, &memory, &state, &only.code, &ended, into(&only.reason))
+		&only.number, &only.memory, &only.state, &only.code, &only.ended, into(&only.reason))
 	if err == nil {
 		err = json.Unmarshal(asked, &spec)
 	}
@@ -158,21 +154,12 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	if !j.final {
 		j.counts[drover.JobRunning] = size - queued - succeeded - failed - cancelled
 	}
-	if state.Valid {
-		only.index, only.number, only.memory, only.state, only.ended = -1, number.V, memory.V, state.V, ended.V
+	if only.state != "" {
 		j.only = &only
 	}
 	text, wrong := json.Marshal(j.job)
 	j.bytes = len(text)
 	return j, len(asked), cmp.Or(err, wrong)
-}
-
-// attempts returns the number of attempts of a job that is not an array.
-func (j jobRow) attempts() int {
-	if j.only == nil {
-		return 0
-	}
-	return j.only.number
 }
 
 // indexed reports whether a job with this array has an element of this index; -1 means the whole job.

@@ -40,9 +40,16 @@ func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilte
 	}
 	err = s.look(ctx, "listing jobs", func(tx *sql.Tx) error {
 		l := lister{tx: tx, filter: f, most: most}
-		list, err = l.list(ctx, now)
-		next = l.next()
-		return err
+		if err := l.gather(ctx); err != nil {
+			return err
+		}
+		for page := range slices.Chunk(l.found, pageSize) {
+			if err := addWork(ctx, tx, now, page); err != nil {
+				return err
+			}
+		}
+		list, next = l.found, l.next()
+		return nil
 	})
 	return list, next, err
 }
@@ -100,18 +107,6 @@ type lister struct {
 	found  []drover.Job
 	bytes  int   // of found, approximately
 	passed int64 // the last job that was searched, if the search stopped there
-}
-
-func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error) {
-	if err := l.gather(ctx); err != nil {
-		return nil, err
-	}
-	for page := range slices.Chunk(l.found, pageSize) {
-		if err := addWork(ctx, l.tx, now, page); err != nil {
-			return nil, err
-		}
-	}
-	return l.found, nil
 }
 
 // gather reads the rows of jobs, from where the filter begins.
@@ -229,7 +224,11 @@ func (l *lister) add(ctx context.Context, row jobRow) error {
 		}
 		return l.addElements(ctx, row, next)
 	case l.filter.Newest || after.Number != id.Number:
-		l.offer(row, row.whole(), row.attempts())
+		attempts := 0
+		if row.only != nil {
+			attempts = row.only.number
+		}
+		l.offer(row, row.whole(), attempts)
 	}
 	return nil
 }

@@ -32,41 +32,30 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 		if err != nil {
 			return err
 		}
-		return eachFinal(ctx, tx, since, func(f finalAttempt) {
-			bill, there := bills[f.instance]
+		return each(ctx, tx, func(row scanner) error {
+			var instance int64
+			var use billing.Use
+			var user string
+			var labels map[string]string
+			if err := row.Scan(&instance, &use.Started, &use.Ended, &use.CPU, &user, into(&labels)); err != nil {
+				return err
+			}
+			bill, there := bills[instance]
 			for i, b := range budgets {
-				if there && (b.User != "" && b.User == f.user || b.Label != "" && f.bears(b.Label)) {
-					spent[i].Add(func(from, to drover.Time) drover.Money { return bill.Share(f.use, from, to) })
+				if there && (b.User != "" && b.User == user || b.Label != "" && bears(labels, b.Label)) {
+					spent[i].Add(func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) })
 				}
 			}
-		})
+			return nil
+		}, `SELECT a.instance, a.started, a.ended, j.cpu_milli, j.user_name, coalesce(json_extract(j.spec, '$.labels'), '{}')
+			FROM attempts a JOIN jobs j ON j.number = a.job WHERE a.ended > 0 AND a.ended > ? AND a.engine IS NULL`, since)
 	})
 	return spent, err
 }
 
-// finalAttempt is an attempt that is over, and its job's user.
-type finalAttempt struct {
-	instance int64
-	use      billing.Use
-	user     string
-	labels   map[string]string
-}
-
-// bears reports whether the job has a label, NAME=VALUE.
-func (f finalAttempt) bears(label string) bool {
+// bears reports whether labels include one that is written NAME=VALUE.
+func bears(labels map[string]string, label string) bool {
 	name, value, _ := strings.Cut(label, "=")
-	has, ok := f.labels[name]
+	has, ok := labels[name]
 	return ok && has == value
-}
-
-func eachFinal(ctx context.Context, tx *sql.Tx, since drover.Time, do func(finalAttempt)) error {
-	return each(ctx, tx, func(row scanner) error {
-		var f finalAttempt
-		err := row.Scan(&f.instance, &f.use.Started, &f.use.Ended, &f.use.CPU, &f.user, into(&f.labels))
-		if err == nil {
-			do(f)
-		}
-		return err
-	}, `SELECT a.instance, a.started, a.ended, j.cpu_milli, j.user_name, coalesce(json_extract(j.spec, '$.labels'), '{}')
-		FROM attempts a JOIN jobs j ON j.number = a.job WHERE a.ended > 0 AND a.ended > ? AND a.engine IS NULL`, since)
 }

@@ -96,7 +96,6 @@ func (l *successes) append(text []byte) {
 		os.Rename(l.path, l.path+".1")
 		var err error
 		if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600); err != nil {
-			l.file = nil
 			return
 		}
 		l.size = 0
