@@ -176,7 +176,9 @@ func neverBegun(err error) drover.Exit {
 	case errors.Is(err, errStopped):
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseStopped
 	case errors.As(err, &image):
-		return noImage(image)
+		if e.Code, e.Cause = runtimeFailed, drover.CauseNoImage; image.Final() {
+			e.Cause = drover.CauseImage
+		}
 	case !impossible(err):
 		e.Cause = drover.CauseLost // the instance is at fault: the command was not tried
 	}

@@ -308,12 +308,7 @@ func lostContainer(err error) drover.Exit {
 
 // containerEnv returns the environment of a container. Of the instance's environment it has only Drover's variables.
 func containerEnv(o order) map[string]string {
-	env := o.markers()
-	for name, value := range unpair(ownVariables()) {
-		if env[name] == "" {
-			env[name] = value
-		}
-	}
+	env := unpair(ownVariables())
 	if o.Container.User != container.RootUser {
 		env["HOME"] = o.Folder.work() // the instance's user has no home folder in an image
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"drover"
 	"drover/internal/container"
 	"drover/internal/wire"
 )
@@ -153,15 +152,6 @@ func (d *daemon) knows(name string) bool {
 		}
 	}
 	return false
-}
-
-// noImage returns the exit of an attempt whose image the instance could not get.
-func noImage(err *container.ImageError) drover.Exit {
-	e := noStart(runtimeFailed, err)
-	if e.Cause = drover.CauseNoImage; err.Final() {
-		e.Cause = drover.CauseImage
-	}
-	return e
 }
 
 // runtimeFailed is the exit code with which container runtimes report that they failed, and not the command.

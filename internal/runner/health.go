@@ -66,15 +66,18 @@ func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
 func (d *daemon) judge(wrong string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.health.judge(wrong) {
-		return
+	if d.health.judge(wrong) {
+		d.reportHealthLocked()
 	}
-	if wrong == "" {
+}
+
+func (d *daemon) reportHealthLocked() {
+	if d.health.ailing == "" {
 		d.log.Print("the instance is healthy again")
 	} else {
-		d.log.Printf("the instance is not healthy: %s", wrong)
+		d.log.Printf("the instance is not healthy: %s", d.health.ailing)
 	}
-	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
+	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
 }
 
 // ails reports at once that something is wrong with the instance, so that it is not given the next attempt and loses
@@ -82,12 +85,10 @@ func (d *daemon) judge(wrong string) {
 func (d *daemon) ails(wrong string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.health.ailing != "" {
-		return
+	if d.health.ailing == "" {
+		d.health = health{ailing: limit(wrong)}
+		d.reportHealthLocked()
 	}
-	d.health = health{ailing: limit(wrong)}
-	d.log.Printf("the instance is not healthy: %s", wrong)
-	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
 }
 
 // look checks the instance and returns what is wrong, if anything: first by the runner's own checks, then by the health

@@ -55,11 +55,11 @@ func (b bulk) getOutputs(r wire.Request) error {
 		return b.refuse(err)
 	}
 	root, patterns, err := a.folder.outputs()
-	if err != nil && b.d.hasRun(a) { // otherwise its folder could not be made, for example because the disk was full
-		return b.refuse(err)
-	}
 	if root != nil {
 		defer root.Close()
+	}
+	if err != nil && b.d.hasRun(a) { // otherwise its folder could not be made, for example because the disk was full
+		return b.refuse(err)
 	}
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
@@ -71,7 +71,8 @@ func (b bulk) getOutputs(r wire.Request) error {
 	return b.lines.Write(c.reply())
 }
 
-// outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it.
+// outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it. It may
+// return a folder with an error.
 func (f folder) outputs() (root *os.Root, patterns []string, err error) {
 	root, err = os.OpenRoot(f.work())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -83,10 +84,7 @@ func (f folder) outputs() (root *os.Root, patterns []string, err error) {
 		err = errors.New("its journal does not list its outputs")
 	}
 	if err != nil {
-		if root != nil {
-			root.Close()
-		}
-		return nil, nil, err
+		return root, nil, err
 	}
 	return root, h.attempt.Outputs, nil
 }
