@@ -1,10 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -127,7 +127,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if st.Jobs, err = jobsInEngine(ctx, tx); err != nil {
 		return fmt.Errorf("reading the jobs: %w", err)
 	}
-	err = errors.Join(
+	err = cmp.Or(
 		loadAll(ctx, tx, "the attempts", &st.Attempts, `SELECT engine FROM attempts WHERE engine IS NOT NULL ORDER BY job, idx, number`),
 		loadAll(ctx, tx, "the instances", &st.Instances, `SELECT engine FROM instances WHERE engine IS NOT NULL ORDER BY id`),
 		// Only the newest: except in the largest fleets, fewer instances go within an hour.
