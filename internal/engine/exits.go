@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // judge decides how an attempt ended whose command has ended and whose output is stored.
@@ -18,7 +19,7 @@ func (e *Engine) judge(a *Attempt) {
 		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
 	case x.Code == 0 && x.Cause == "":
 		e.end(a, drover.AttemptSucceeded, Verdict{})
-	case a.Stop != nil && (x.Cause != "" || requeues(*a.Stop)):
+	case stopOf(a) != nil:
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 	case x.Cause == drover.CauseStopped:
 		e.lose(a, "stopped by an earlier controller, but the records do not show this")
@@ -209,11 +210,19 @@ const (
 	missingTries   = 8 // in a row: two minutes
 )
 
-// abandoned returns why an attempt's result is no longer wanted; nil if it is. If only its gang has ended, the result of
-// a command that ended by itself is still wanted.
+// abandoned returns why an attempt's result is no longer wanted; nil if it is.
 func (e *Engine) abandoned(a *Attempt) *Verdict {
-	if a.Stop != nil && (a.Stop.Cause != drover.ReasonDependency || a.Exit.Cause != "") {
-		return a.Stop
+	if stop := stopOf(a); stop != nil {
+		return stop
 	}
 	return e.job(a.ID.Job.Number).Cancel
+}
+
+// stopOf returns the order to stop an attempt that has ended; nil if there is none, or if it ended by itself and only
+// its gang has ended.
+func stopOf(a *Attempt) *Verdict {
+	if a.Stop != nil && a.Stop.Cause == verdict.Dependency && a.Exit.Cause == "" {
+		return nil
+	}
+	return a.Stop
 }

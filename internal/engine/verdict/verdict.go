@@ -41,11 +41,12 @@ const (
 	Replace   Cause = drover.ReasonReplace // a pool's changed template does not work
 	Booting   Cause = drover.ReasonBooting
 
-	Draining  Cause = drover.ReasonDraining
-	Preempted Cause = drover.ReasonPreempted
-	NoStart   Cause = drover.ReasonNoStart
-	Cancelled Cause = drover.ReasonCancelled
-	Memory    Cause = drover.ReasonMemory
+	Draining   Cause = drover.ReasonDraining
+	Preempted  Cause = drover.ReasonPreempted
+	NoStart    Cause = drover.ReasonNoStart
+	Cancelled  Cause = drover.ReasonCancelled
+	Dependency Cause = drover.ReasonDependency
+	Memory     Cause = drover.ReasonMemory
 
 	GivesWay     Cause = drover.ReasonGivesWay
 	Unreachable  Cause = drover.ReasonUnreachable
