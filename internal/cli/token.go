@@ -2,15 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -141,14 +141,15 @@ func (a *app) tokenRevoke() *cobra.Command {
 		Short:   "Revoke tokens immediately",
 		Example: "  drover token revoke t4",
 		Args:    wantArgs(1, -1, "the ID of a token"),
-		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) (failed error) {
 			for _, id := range args {
 				if err := svc.RevokeToken(ctx, id); err != nil {
-					return err
+					failed = errors.Join(failed, err)
+					continue
 				}
 				fmt.Fprintln(a.err, drover.Sanitize("token "+id+" is revoked"))
 			}
-			return nil
+			return failed
 		}),
 	})
 	cmd.ValidArgsFunction = a.completeTokens
