@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
-
-	"github.com/digitalocean/godo"
 )
 
 // longestName is the API's limit: see a Droplet's "name" in its reference.

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
-
-	"github.com/digitalocean/godo"
 )
 
 // FindImages finds an image by its number, by DigitalOcean's name (such as ubuntu-24-04-x64), or by the user's name.

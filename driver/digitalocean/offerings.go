@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver/kit"
-
-	"github.com/digitalocean/godo"
 )
 
 // Offerings are the available sizes in each of their regions, and the configured types. DigitalOcean does not list a

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"drover/driver"
-
 	"pgregory.net/rapid"
+
+	"drover/driver"
 )
 
 var day = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

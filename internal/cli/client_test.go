@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"drover/internal/daemon"
-
 	"drover"
+	"drover/internal/daemon"
 )
 
 // noController clears every setting that names a controller.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/internal/daemon"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/daemon"
 )
 
 // completer offers completions.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // costFlags are the flags of `drover cost`.

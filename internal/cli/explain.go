@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 func (a *app) explainCommand() *cobra.Command {

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // instancesFlags are the flags of `drover instances`.

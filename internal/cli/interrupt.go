@@ -9,11 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"drover/internal/human"
-
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // A run can be left in three ways. It is detached when this process must end: jobs and instances keep running, as after

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // jobsFlags are the flags of `drover jobs`.

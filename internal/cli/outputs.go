@@ -7,12 +7,11 @@ import (
 	"path"
 	"strconv"
 
-	"drover/internal/human"
-
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // outputsFlags are the flags of `drover outputs`.

@@ -5,9 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"drover/internal/daemon"
-
 	"drover"
+	"drover/internal/daemon"
 )
 
 // asBegun rejects flags that differ from those the run was started with, since they would have no effect. Equal ones

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"drover/internal/human"
-
 	"drover"
+	"drover/internal/human"
 )
 
 // showJob prints everything about a job.

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"drover/internal/human"
-
 	"drover"
+	"drover/internal/human"
 )
 
 // numbers is a listing of numbers with their names and sizes.

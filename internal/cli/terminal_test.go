@@ -9,11 +9,10 @@ import (
 	"testing"
 	"unicode"
 
-	"drover/internal/daemon"
-
 	"github.com/goccy/go-yaml"
 
 	"drover"
+	"drover/internal/daemon"
 )
 
 // hostile is a name or output of a job that attacks the terminal: it clears the screen, sets the title, changes the

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"drover/internal/human"
-
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // verbs are the operator's verbs as commands.

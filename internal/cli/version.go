@@ -3,9 +3,9 @@ package cli
 import (
 	"fmt"
 
-	"drover/internal/daemon"
-
 	"github.com/spf13/cobra"
+
+	"drover/internal/daemon"
 )
 
 // versionLine formats the version for people.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"drover"
-
 	"github.com/bmatcuk/doublestar/v4"
+
+	"drover"
 )
 
 // The limits of one batch. A command and its environment travel in one message, which has its own limit.

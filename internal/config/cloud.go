@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"drover"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
 )
 
 // cloudNode defers a cloud's part of the file until its name is known.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/internal/config"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // keys has a driver's own keys for these tests.

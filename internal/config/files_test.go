@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"drover/internal/config"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"drover/internal/config"
 )
 
 var update = flag.Bool("update", false, "write the results into the test files; read them before you commit")

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"testing"
 
-	"drover"
-	"drover/internal/config"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"drover"
+	"drover/internal/config"
 )
 
 // seed adds the first part of every archive in dir to the corpus.

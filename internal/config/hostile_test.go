@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"drover/internal/config"
-
 	"github.com/google/go-cmp/cmp"
+
+	"drover/internal/config"
 )
 
 // TestHostileTexts reads texts designed to cost far more than their size suggests.

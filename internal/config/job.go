@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"drover"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
 )
 
 // batchFile is a batch in its written form.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"drover"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
 )
 
 // notation is how values of one type are written as a single word: how to parse them, and their schema.

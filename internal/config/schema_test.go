@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"drover/internal/config"
-
 	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"drover/internal/config"
 )
 
 // validator checks YAML texts against one of the schemas.

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"drover"
-	"drover/internal/config"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/jsonschema-go/jsonschema"
 	"pgregory.net/rapid"
+
+	"drover"
+	"drover/internal/config"
 )
 
 // batches generates valid batches.

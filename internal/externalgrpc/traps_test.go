@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
 	"drover/internal/kubetest"
-
-	"google.golang.org/grpc/credentials"
 )
 
 // Answers that look right but mislead the autoscaler: each of these has cost somebody a cluster.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"drover"
-
 	"github.com/google/go-cmp/cmp"
+
+	"drover"
 )
 
 // access is what a route must require of a token, specified independently of the code.

@@ -13,10 +13,10 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/internal/httpapi"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestNewClient(t *testing.T) {

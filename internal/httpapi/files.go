@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"drover"
-	"drover/internal/logkey"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"drover"
+	"drover/internal/logkey"
 )
 
 type missingInput struct {

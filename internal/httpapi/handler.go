@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"drover"
 	"drover/internal/logkey"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // Config configures a Handler.

@@ -10,10 +10,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"drover"
 	"drover/internal/config"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 type submitInput struct {

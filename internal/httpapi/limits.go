@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"drover"
-
 	"golang.org/x/time/rate"
+
+	"drover"
 )
 
 // Limits bound what callers may use. A field that is 0 has its default.

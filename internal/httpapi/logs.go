@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"drover"
 	"drover/internal/logkey"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 type logsInput struct {

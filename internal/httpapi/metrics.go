@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"net/url"
 
-	"drover"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"drover"
 )
 
 // alone reports whether a controller that listens on this address and has this URL, if any, can be reached only from

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"drover"
-	"drover/internal/config"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"drover"
+	"drover/internal/config"
 )
 
 // binding makes a route answer by a method of the Handler.

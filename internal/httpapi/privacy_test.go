@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/internal/httpapi"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // private is a route and what it shows of job 5, which belongs to another user.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"drover"
 	"drover/internal/config"
 	"drover/internal/logkey"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // problem is an error response (RFC 9457). Besides the standard's fields it has all of a drover.Error's.

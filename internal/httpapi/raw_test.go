@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"drover"
-	"drover/internal/httpapi"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
+	"drover/internal/httpapi"
 )
 
 const hello = "name: hello\njobs:\n  - name: greet\n    array: 20\n    command: [echo, hello]\n"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"drover"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"drover"
 )
 
 func (h *Handler) listTokens(ctx context.Context, _ *struct{}) (*output[[]drover.Token], error) {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"drover"
 	"drover/internal/logkey"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // keepAlive is how often a stream without events sends a sign of life.

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"drover"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"drover"
 )
 
 func offering(cloud, name string, cpus int64, memory drover.Bytes, price drover.Money) drover.Offering {

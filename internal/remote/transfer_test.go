@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 
 	"drover"
 	"drover/internal/wire"
