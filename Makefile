@@ -103,7 +103,7 @@ bin/arm64.rec:
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9; the dashboard in chromium, with axe-core from npm
 	@$(MAKE) --no-print-directory bin/axe.min.js || echo "WARNING: the dashboard is not checked for accessibility: axe-core could not be fetched" >&2
-	go test -tags e2e -timeout 20m ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local ./internal/telemetry
+	go test -tags e2e -timeout 30m ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local ./internal/telemetry
 
 # Deque's accessibility checker axe-core (MPL-2.0), used only by the dashboard's test and not kept in this repository.
 AXE        = axe-core-4.14.1
