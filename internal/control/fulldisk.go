@@ -19,8 +19,8 @@ const (
 )
 
 // commitWhenRoom commits, and while the disk is full it waits and repeats the same writes, since a failed commit
-// leaves nothing in the records. The engine has already decided; queries are answered meanwhile. No effect leaves, and no
-// submission is accepted; events queue up.
+// leaves nothing in the records. The engine has already decided; queries are answered meanwhile. No effect leaves,
+// no submission is accepted, and events queue up.
 func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func() error) error {
 	err := try()
 	if !errors.Is(err, store.ErrFull) {

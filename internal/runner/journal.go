@@ -104,7 +104,8 @@ func (j journal) logf(format string, args ...any) {
 	_ = j.append(entry{Log: limit(fmt.Sprintf(format, args...))})
 }
 
-// read returns the journal's present content. It ignores an incomplete line, which a full disk or a VM that lost power leaves.
+// read returns the journal's present content. It ignores an incomplete line, which a full disk or a VM that lost power
+// leaves.
 func (j journal) read() (h history, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, 1<<24))
 	if err != nil {

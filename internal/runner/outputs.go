@@ -71,8 +71,8 @@ func (b bulk) getOutputs(r wire.Request) error {
 	return b.lines.Write(c.reply())
 }
 
-// outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it. It may
-// return a folder with an error.
+// outputs returns an attempt's output patterns, and the folder in which they match: nil if the job has removed it.
+// It may return a folder with an error.
 func (f folder) outputs() (root *os.Root, patterns []string, err error) {
 	root, err = os.OpenRoot(f.work())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
