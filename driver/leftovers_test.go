@@ -65,7 +65,7 @@ func TestReap(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what was found is removed even if something could not be listed", func(t *testing.T) {
+	t.Run("leftovers are removed even if others could not be listed", func(t *testing.T) {
 		a := &attic{leftovers: []driver.Leftover{leftover("old", time.Hour, "f", false)}, unlisted: errors.New("not allowed")}
 		reaped, err := driver.Reap(t.Context(), middleware.ForFleet(a, "f"), "f", now, driver.Active)
 		if !errors.Is(err, a.unlisted) || len(reaped) != 1 {

@@ -97,8 +97,8 @@ func read(err error) (a kit.Answer, ok bool) {
 			a.Message += fmt.Sprintf("; %s: %s", d.Code, d.Message)
 		}
 	}
-	if a.Status == http.StatusNotFound && a.Code == "" && a.Message == "" { // so it may be a proxy that has not found Azure
-		a = kit.Answer{Message: "HTTP 404, without an error of Azure's"}
+	if a.Status == http.StatusNotFound && a.Code == "" && a.Message == "" {
+		a = kit.Foreign404("Azure")
 	}
 	header := answer.RawResponse.Header
 	a.Retry = cmp.Or(kit.RetryAfter(header, time.Now()), quotaAfter(header))

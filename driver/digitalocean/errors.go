@@ -44,7 +44,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	}
 	header := answer.Response.Header
 	if kind := header.Get("Content-Type"); answer.Response.StatusCode == http.StatusNotFound && kind != "" && !strings.Contains(kind, "json") {
-		return kit.Answer{Message: "HTTP 404, without an error of DigitalOcean's"}, true // a proxy may not have found DigitalOcean
+		return kit.Foreign404("DigitalOcean"), true
 	}
 	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: retryAfter(header, time.Now())}
 	if answer.RequestID != "" {

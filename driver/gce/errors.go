@@ -81,8 +81,8 @@ func refused(status int, header http.Header, text []byte) error {
 	var body resource
 	json.Unmarshal(bytes.Trim(text, "[]"), &body) // the body may be a list of one, or not from Google
 	a := kit.Answer{Status: cmp.Or(body.Error.Code, status), Message: body.Error.Message, Retry: kit.RetryAfter(header, time.Now())}
-	if a.Status == http.StatusNotFound && body.Error.Code == 0 && a.Message == "" { // so it may be a proxy that has not found Google
-		a = kit.Answer{Message: "HTTP 404, without an error of Google's"}
+	if a.Status == http.StatusNotFound && body.Error.Code == 0 && a.Message == "" {
+		a = kit.Foreign404("Google")
 	}
 	for _, e := range slices.Backward(body.Error.Errors) {
 		if table.Knows(e.Reason) {

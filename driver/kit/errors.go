@@ -22,6 +22,12 @@ type Answer struct {
 	Retry   time.Duration // the wait that the cloud requests; 0: none
 }
 
+// Foreign404 is the answer to read from a 404 response without the cloud's own error. It is transient and does not mean
+// that something is gone: it may be from a proxy that has not found the cloud.
+func Foreign404(cloud string) Answer {
+	return Answer{Message: "HTTP 404, without an error of " + cloud + "'s"}
+}
+
 // maxMessage is how many bytes of a cloud's message are passed on.
 const maxMessage = 500
 

@@ -80,6 +80,12 @@ func offer[T any](a *app, list func(context.Context, drover.Service) ([]T, error
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
+// distinct offers each word once, in order.
+func distinct(words []string, directive cobra.ShellCompDirective) ([]string, cobra.ShellCompDirective) {
+	slices.Sort(words)
+	return slices.Compact(words), directive
+}
+
 // mostOffered limits the jobs offered to the newest ones: more would not help.
 const mostOffered = 200
 
@@ -103,11 +109,9 @@ func (a *app) completeJobsIn(states ...drover.JobState) completer {
 
 // completeBatches offers the names of batches.
 func (a *app) completeBatches(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	words, directive := offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Job, error) {
+	return distinct(offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Job, error) {
 		return gather(allJobs(ctx, svc, drover.JobFilter{}))
-	}, func(j drover.Job) string { return drover.Sanitize(j.Batch) })
-	slices.Sort(words)
-	return slices.Compact(words), directive
+	}, func(j drover.Job) string { return drover.Sanitize(j.Batch) }))
 }
 
 // completeInstances offers the names of instances.
@@ -145,16 +149,14 @@ func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) 
 	if !within {
 		cloud = ""
 	}
-	words, directive := offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Offer, error) {
+	return distinct(offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Offer, error) {
 		return svc.Offers(ctx, drover.OfferFilter{Cloud: cloud})
 	}, func(o drover.Offer) string {
 		if within {
 			return drover.Sanitize(offerListing.name(o))
 		}
 		return drover.Sanitize(o.Cloud)
-	})
-	slices.Sort(words)
-	return slices.Compact(words), directive
+	}))
 }
 
 // completeTokens offers the ids of tokens.

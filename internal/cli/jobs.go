@@ -159,7 +159,8 @@ func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []st
 	return printNamed(a, jobListing, list)
 }
 
-// namedJobs returns jobs by their ids or, if the filter is for elements, the elements of those that are arrays.
+// namedJobs returns the jobs with these ids. If the filter asks for elements, it returns an array's elements instead of
+// the array.
 func namedJobs(ctx context.Context, svc drover.Queue, ids []drover.JobID, f drover.JobFilter) iter.Seq2[drover.Job, error] {
 	return func(yield func(drover.Job, error) bool) {
 		for _, id := range ids {

@@ -172,7 +172,7 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 	return failed
 }
 
-// follow keeps what is known about the instances that there are. A drain that an earlier controller began goes on.
+// follow keeps what is known about the present instances, and continues the drains that an earlier controller began.
 func (k *Keeper) follow(groups *drover.NodeGroups) {
 	before := k.seen
 	k.seen = map[int64]*seen{}
