@@ -213,7 +213,7 @@ func (e *Engine) applySuccess(s Success) bool {
 	}
 	why := e.verdict(drover.ReasonExit, "it succeeded after these records were copied, and its results are stored")
 	switch a := e.live(id); {
-	case a != nil && a.Stop == nil:
+	case a != nil: // even if it was told to stop
 		a.Exit, a.Ended = &s.Exit, s.Ended
 		e.end(a, drover.AttemptSucceeded, why)
 	case e.takeOverElement(id, j):
