@@ -243,7 +243,7 @@ func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 	if a.State != drover.AttemptCollecting { // else it is only not to be tried again
 		e.askStop(a)
 	}
-	e.needsPlacing = true // its end is no longer expected to start it again
+	e.pending.Place = true // its end is no longer expected to start it again
 	e.touch(e.fleet.Member(a.Instance))
 }
 

@@ -68,9 +68,9 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 		return 0
 	}
 	patience := e.patience(g, count)
-	if e.patienceAt > e.s.Now && g.Key.MaxWait > 0 {
+	if e.pending.Patience > e.s.Now && g.Key.MaxWait > 0 {
 		if len(patience) > 0 {
-			e.awaitAt = sooner(e.awaitAt, e.patienceAt)
+			e.pending.Await = sooner(e.pending.Await, e.pending.Patience)
 		}
 		return len(patience)
 	}
@@ -130,7 +130,7 @@ func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs 
 			continue
 		}
 		rooms[a] = later
-		e.awaitAt = sooner(e.awaitAt, e.s.Now.Add(by+time.Second))
+		e.pending.Await = sooner(e.pending.Await, e.s.Now.Add(by+time.Second))
 		return true
 	}
 	return false

@@ -91,12 +91,12 @@ func (e *Engine) turnWindows(was drover.Time) {
 	}
 	for _, g := range e.groups {
 		if at := g.retryAt(); at > was && at <= e.s.Now {
-			e.needsPlacing, e.needsPlan = true, true
+			e.pending.Place, e.pending.Plan = true, true
 		}
 	}
 	changed, ended := e.ledger.Turn()
 	if ended {
-		e.needsPlacing, e.needsPlan = true, true
+		e.pending.Place, e.pending.Plan = true, true
 	}
 	e.writeSpending(changed)
 }

@@ -63,7 +63,7 @@ func (e *Engine) passed(in *fleet.Member) {
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s passes its health check", in.Name), Instance: in.Name})
 		e.announceReady(in)
 		e.adapt(in)
-		e.needsPlacing, e.needsPlan = true, true
+		e.pending.Place, e.pending.Plan = true, true
 		e.writeRevised(in)
 	}
 }

@@ -89,7 +89,7 @@ func (e *Engine) offered(b Offered) {
 		c.NextOffer = e.s.Now
 	}
 	if news {
-		e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true
+		e.pending.Plan, e.pending.FitCheck, e.pending.Price = true, true, true
 		e.typesRevision++
 		for _, in := range e.fleet.All() {
 			if in.Cloud == c.Name && in.Typeless() {
@@ -397,7 +397,7 @@ func (e *Engine) nextWake() drover.Time {
 	}
 	at = sooner(at, e.market.Next(e.billBegan))
 	at = sooner(at, e.nextPools())
-	at = sooner(at, later(e.awaitAt, e.s.Now))
+	at = sooner(at, later(e.pending.Await, e.s.Now))
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
 		at = sooner(at, later(g.retryAt(), e.s.Now))

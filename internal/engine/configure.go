@@ -50,7 +50,7 @@ func (e *Engine) configure(s Settings) {
 	e.followMarket()
 	e.trackSpending()
 	e.setForecastClouds()
-	e.needsPlacing, e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true, true
+	e.pending.Place, e.pending.Plan, e.pending.FitCheck, e.pending.Price = true, true, true, true
 	e.typesRevision++
 	e.fleet.ReviseAll()
 }

@@ -38,7 +38,7 @@ func (e *Engine) connected(b Connected) {
 		e.probeFailed(in, b.ProbeFailed)
 	}
 	e.reconcile(in, b)
-	e.needsPlacing = true
+	e.pending.Place = true
 	e.touch(in)
 }
 

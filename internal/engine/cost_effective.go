@@ -130,7 +130,7 @@ func (e *Engine) justReady(in *fleet.Member) bool {
 // volume and half a billing period; 0 if none fits.
 func (e *Engine) soloPrice(s drover.Shape) (least drover.Money) {
 	e.dropStaleCosts()
-	if least, known := e.soloPrices[s]; known {
+	if least, known := e.costs.solo[s]; known {
 		return least
 	}
 	all, boots, cost := e.market.Offerings(), e.forecast.BootTimes(), drover.Money(0)
@@ -145,21 +145,28 @@ func (e *Engine) soloPrice(s drover.Shape) (least drover.Money) {
 			least, cost = price, c
 		}
 	}
-	if len(e.soloPrices) >= soloPricesMax {
-		clear(e.soloPrices)
+	if len(e.costs.solo) >= costsMax {
+		clear(e.costs.solo)
 	}
-	e.soloPrices[s] = least
+	e.costs.solo[s] = least
 	return least
 }
 
-// soloPricesMax is how many shapes soloPrices holds.
-const soloPricesMax = 10_000
+// costCache holds costs that follow from offerings and boot times, for one revision of both.
+type costCache struct {
+	revision int
+	solo     map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
+	minimum  map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
+}
 
-// dropStaleCosts empties the cost caches if offers or boot times have changed.
+// costsMax is how many entries each of its maps holds.
+const costsMax = 10_000
+
+// dropStaleCosts empties the cache if offers or boot times have changed.
 func (e *Engine) dropStaleCosts() {
-	if now := e.market.Revision() + e.forecast.BootRevision(); now != e.costRevision {
-		clear(e.soloPrices)
-		clear(e.minimumCosts)
-		e.costRevision = now
+	if now := e.market.Revision() + e.forecast.BootRevision(); now != e.costs.revision {
+		clear(e.costs.solo)
+		clear(e.costs.minimum)
+		e.costs.revision = now
 	}
 }

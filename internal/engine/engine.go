@@ -28,41 +28,33 @@ import (
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
 type Engine struct {
-	s State // everything but jobs, attempts, instances and clouds
+	s State // everything that is not below
 
-	groups       []*group // in order of service, see sortGroups
-	byKey        map[GroupKey]*group
-	clouds       []*Cloud // by name
-	backfill     backfill
-	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
-	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
-	costRevision int                            // the revision of offers and boot times for which both caches hold
+	queue    *queue.Queue
+	fleet    *fleet.Fleet
+	market   *market.Market
+	ledger   *budget.Ledger
+	forecast *forecast.Forecast
+	pools    pools
+	clouds   []*Cloud // by name
+	groups   []*group // in order of service, see sortGroups
+	pending  Pending
 
-	gangRooms    []gangRoom  // room held for gangs during a placement
-	partial      partialGang // the last gang that did not fit
-	gangReleased bool        // room held for a gang was released because the gang cannot be assembled
+	// What follows from these.
+	byKey         map[GroupKey]*group
+	typesRevision int                        // counts changes of the set of instance types
+	used          map[string]drover.MilliCPU // vCPUs in use per share; no zero entries, and empty without shares
+	runs          map[GroupKey]runs          // running attempts by group, if a mix is configured
+	expectedEnds  []expectedEnd              // of running attempts, earliest first
+	limitsCache   limitsLeft
+	costs         costCache
 
-	d               *Decision
-	needsPlacing    bool                       // work may fit somewhere
-	needsPlan       bool                       // what may be rented has changed
-	gangDropped     bool                       // a gang was left out of a plan, so others may be rented for without it
-	needsFitCheck   bool                       // a group or an instance type is new
-	typesRevision   int                        // counts changes of the set of instance types
-	used            map[string]drover.MilliCPU // vCPUs in use per share; no zero entries, and empty without shares
-	runs            map[GroupKey]runs          // running attempts by group, if a mix is configured
-	queue           *queue.Queue
-	fleet           *fleet.Fleet
-	ledger          *budget.Ledger
-	market          *market.Market
-	forecast        *forecast.Forecast
-	pools           pools
-	limitsCache     limitsLeft      // computed for one revision
-	needsPreempting bool            // a group became unschedulable, or an instance became idle
-	needsPricing    bool            // prices of any instances may have changed
-	unpriced        []*fleet.Member // those whose prices may have changed although no others have
-	expectedEnds    []expectedEnd   // of running attempts, earliest first
-	awaitAt         drover.Time     // when to check again on work that waits for such an end; 0: never
-	patienceAt      drover.Time     // when to check again on jobs that may wait longer (max_wait)
+	// The placement or decision in progress.
+	d         *Decision
+	backfill  backfill
+	gangRooms []gangRoom      // room held for gangs
+	partial   partialGang     // the last gang that did not fit
+	unpriced  []*fleet.Member // those whose prices may have changed although no others have
 }
 
 // New starts an engine from a State, which it takes over. A State whose Now is zero comes from a store: everything
@@ -76,8 +68,7 @@ func New(s State) (*Engine, error) {
 		byKey:         map[GroupKey]*group{},
 		used:          map[string]drover.MilliCPU{},
 		runs:          map[GroupKey]runs{},
-		soloPrices:    map[drover.Shape]drover.Money{},
-		minimumCosts:  map[minimumCostKey]minimumCost{},
+		costs:         costCache{solo: map[drover.Shape]drover.Money{}, minimum: map[minimumCostKey]minimumCost{}},
 		fleet:         fleet.New(s.Departed),
 		typesRevision: 1,
 		backfill:      backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}, serving: map[string][]int{}},
@@ -119,14 +110,13 @@ func New(s State) (*Engine, error) {
 			e.groups[i].typesRevision = e.typesRevision
 		}
 	}
-	if p := s.Pending; s.Now != 0 { // what was added above is not new
+	if s.Now != 0 { // what was added above is not new
 		for _, in := range e.fleet.All() {
 			e.fleet.CheckAt(in, in.Check)
 		}
-		e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.needsPreempting, e.needsFitCheck, e.needsPricing, e.awaitAt, e.patienceAt = p.Yield, p.Refit, p.Rates, p.Await, p.Look
+		e.pending = s.Pending
 	} else {
-		e.needsPlacing, e.needsPlan = true, true
+		e.pending.Place, e.pending.Plan = true, true
 	}
 	for _, in := range e.fleet.All() {
 		in.Check = 0 // from here on its timer holds the time
@@ -155,7 +145,8 @@ func (e *Engine) State() State {
 		s.Groups = append(s.Groups, known)
 	}
 	s.Pools, s.PoolStates, s.Successes = slices.Clone(s.Pools), e.poolStates(), slices.Clone(s.Successes)
-	s.Pending = Pending{e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased, e.needsPreempting, e.needsFitCheck, e.needsPricing || len(e.unpriced) > 0, 0, e.awaitAt, e.patienceAt}
+	s.Pending = e.pending
+	s.Pending.Price = s.Pending.Price || len(e.unpriced) > 0
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c
@@ -228,8 +219,8 @@ func (e *Engine) Apply(ev Event) Decision {
 
 // placeWaiting runs a placement if something may fit.
 func (e *Engine) placeWaiting() {
-	if e.needsPlacing {
-		e.needsPlacing = false
+	if e.pending.Place {
+		e.pending.Place = false
 		e.place()
 	}
 }

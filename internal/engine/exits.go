@@ -72,7 +72,7 @@ func (e *Engine) noteLoss(a *Attempt) {
 			e.fleet.Revise(o)
 		}
 	}
-	e.needsPlacing = true
+	e.pending.Place = true
 }
 
 // noImage ends an attempt whose image could not be fetched: as lost by its instance, or as failed if other instances
@@ -130,9 +130,9 @@ func (e *Engine) exited(b Exited) {
 
 // freed lets others use what an attempt has released: its room, and the money committed for it.
 func (e *Engine) freed() {
-	e.needsPlacing = true
+	e.pending.Place = true
 	if e.limited() {
-		e.needsPlan = true
+		e.pending.Plan = true
 	}
 }
 
@@ -166,7 +166,7 @@ func (e *Engine) orphanEnded(b Exited) {
 			in.Orphans = slices.Delete(slices.Clone(in.Orphans), at, at+1)
 			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
 			e.forget(in, b.Attempt, b.Proof)
-			e.needsPlacing = true
+			e.pending.Place = true
 			e.touch(in)
 		}
 	}

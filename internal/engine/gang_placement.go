@@ -117,7 +117,7 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 	}
 	if e.cannotAssemble(g, size) {
 		e.dropReservations(g, r, g.reserved)
-		g.Unmet, e.gangReleased = g.netDemand(), true
+		g.Unmet, e.pending.GangReleased = g.netDemand(), true
 		return
 	}
 	e.gangRooms = append(e.gangRooms, gangRoom{g, slots})
@@ -130,7 +130,7 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 	}
 	e.reserveComing(g, r)
 	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.reserved+g.PartlyPlanned >= size {
-		e.needsPlan = true // the rest can be rented now
+		e.pending.Plan = true // the rest can be rented now
 	}
 	if left := min(size-len(slots), g.unreserved()); left > 0 && g.Unschedulable && before {
 		e.backfill.wait(g, left)
@@ -140,8 +140,8 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 // retryGangs runs a placement before a plan that may include unschedulable gangs, so that gangs that released their
 // slots in the last placement hold them again.
 func (e *Engine) retryGangs() {
-	if e.gangReleased && (e.needsPlan || e.gangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
-		e.needsPlacing = true
+	if e.pending.GangReleased && (e.pending.Plan || e.pending.GangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
+		e.pending.Place = true
 	}
 }
 

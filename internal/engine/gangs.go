@@ -199,7 +199,7 @@ func (e *Engine) drop(w *admission, g *group, why Verdict) {
 	if !g.Unschedulable {
 		e.markUnschedulable([]*group{g}, why)
 	}
-	g.Deferred, e.gangDropped, e.needsPlacing = true, true, true
+	g.Deferred, e.pending.GangDropped, e.pending.Place = true, true, true
 }
 
 // admitNext checks the next purchase. If it is impossible and a gang's group needs it, it returns that group and why.

@@ -89,8 +89,8 @@ func (e *Engine) joinGroup(j *Job, key GroupKey) {
 	e.endBlockedTime(g)
 	g.Add(j)
 	g.Deferred = false
-	e.needsPlacing = true
-	e.needsFitCheck = e.needsFitCheck || g.typesRevision != e.typesRevision
+	e.pending.Place = true
+	e.pending.FitCheck = e.pending.FitCheck || g.typesRevision != e.typesRevision
 }
 
 func (e *Engine) ungroup(j *Job) {

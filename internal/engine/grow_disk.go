@@ -111,7 +111,7 @@ func (e *Engine) grown(b DiskGrown) {
 	in.Room, in.Regrown = in.Resources, false
 	e.fleet.Revise(in)
 	e.priceAnew(in)
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 	e.writeInstance(in)
 	e.touch(in)
 }

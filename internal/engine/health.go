@@ -58,7 +58,7 @@ func (e *Engine) recover(in *fleet.Member) {
 			e.fireReady(in)
 		}
 	}
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 	e.writeRevised(in)
 	e.touch(in)
 }

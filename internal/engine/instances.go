@@ -66,7 +66,7 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	in.State, in.IdleSince = next, 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
-		e.needsPreempting = true
+		e.pending.Preempt = true
 	}
 	e.writeRevised(in)
 }
@@ -116,7 +116,7 @@ func (e *Engine) accepted(in *fleet.Member) {
 // chosen sets the candidates that are left of an instance's. The others no longer count against limits.
 func (e *Engine) chosen(in *fleet.Member, left []drover.Offering) {
 	if len(in.Candidates) > 1 && (len(e.limits(in.Cloud).Limits) > 0 || e.limitsUsers()) {
-		e.needsPlan = true
+		e.pending.Plan = true
 	}
 	in.Candidates = left
 	e.fleet.Revise(in)
@@ -297,5 +297,5 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	if in.Begun { // otherwise it used no create call
 		e.touchCreating(in.Cloud)
 	}
-	e.needsPlan = true
+	e.pending.Plan = true
 }

@@ -47,7 +47,7 @@ func (e *Engine) reclaim(in *fleet.Member, text string) {
 // checkReclaimed releases the replacements of an instance that was not interrupted after all.
 func (e *Engine) checkReclaimed(in *fleet.Member) {
 	if e.due(in.ReclaimedBy()) {
-		e.needsPlacing = true
+		e.pending.Place = true
 	}
 }
 

@@ -237,10 +237,10 @@ func stateWord(s drover.JobState) string {
 
 // refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (behaviour D10).
 func (e *Engine) refuseMisfits() {
-	if !e.needsFitCheck || !e.market.Complete() {
+	if !e.pending.FitCheck || !e.market.Complete() {
 		return
 	}
-	e.needsFitCheck = false
+	e.pending.FitCheck = false
 	all := e.market.Offerings()
 	for _, g := range slices.Clone(e.groups) {
 		if len(g.Jobs) == 0 || g.typesRevision == e.typesRevision {

@@ -125,7 +125,7 @@ func (e *Engine) countRemaining(as *fleet.Member) (n int) {
 }
 
 // blocksChanged requests a plan if blocks have changed.
-func (e *Engine) blocksChanged(changed bool) { e.needsPlan = e.needsPlan || changed }
+func (e *Engine) blocksChanged(changed bool) { e.pending.Plan = e.pending.Plan || changed }
 
 // endProbe ends an instance's probing of blocks, according to what became of it.
 func (e *Engine) endProbe(in *fleet.Member) {

@@ -66,7 +66,7 @@ func (e *Engine) unload(in *fleet.Member, a *Attempt) {
 		if g := e.byKey[key]; g == nil || g.Queued == 0 {
 			e.forecast.WorkEnded(key.Shape, e.userOfGaps(j), e.s.Now)
 		}
-		e.needsPlan = e.needsPlan || e.gangReleased
+		e.pending.Plan = e.pending.Plan || e.pending.GangReleased
 	}
 	e.freed()
 	e.touch(in)

@@ -30,7 +30,7 @@ func (e *Engine) planRest(s *Solving, last int64) {
 	}
 	for _, g := range s.groups {
 		if g != nil && g.Unschedulable && g.netDemand() > 0 && g.Reason.Cause == verdict.Budget {
-			e.needsPlan = true
+			e.pending.Plan = true
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (e *Engine) place() {
 		return
 	}
 	e.mix()
-	e.gangReleased = false
+	e.pending.GangReleased = false
 	defer e.returnGangRooms()
 	e.backfill.begin(e.fleet.Len())
 	defer e.backfill.end()

@@ -28,7 +28,7 @@ func (e *Engine) plan() {
 	e.forgetUnmet()
 	e.growVolumes()
 	var demands []*group
-	e.awaitAt = 0
+	e.pending.Await = 0
 	rooms, patient := map[*Attempt]runtimes.Points{}, false
 	for _, g := range e.groups {
 		left := g.netDemand()
@@ -44,9 +44,9 @@ func (e *Engine) plan() {
 			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
-	if patient && e.patienceAt <= e.s.Now {
-		e.patienceAt = e.s.Now.Add(lookEvery)
-		e.awaitAt = sooner(e.awaitAt, e.patienceAt)
+	if patient && e.pending.Patience <= e.s.Now {
+		e.pending.Patience = e.s.Now.Add(lookEvery)
+		e.pending.Await = sooner(e.pending.Await, e.pending.Patience)
 	}
 	if demands = e.startLendable(demands); len(demands) == 0 {
 		return
@@ -100,24 +100,24 @@ func (e *Engine) askFor(groups []*group) {
 // Until the next solve finds nothing either, ready room is held for them. Dropped gangs are planned for again only if
 // more has changed than that others were dropped: two gangs that cannot be rented would otherwise take turns forever.
 func (e *Engine) forgetUnmet() {
-	if !e.needsPlan && !e.gangDropped {
+	if !e.pending.Plan && !e.pending.GangDropped {
 		return
 	}
 	for _, g := range e.groups {
 		if g.Key.Gang > 0 {
-			e.needsPlacing = true // the slots it holds depend on what may be rented
+			e.pending.Place = true // the slots it holds depend on what may be rented
 		}
 		if e.hasChance(g) {
 			g.Unmet = 0
 		}
-		g.Deferred = g.Deferred && !e.needsPlan
+		g.Deferred = g.Deferred && !e.pending.Plan
 	}
-	e.needsPlan, e.gangDropped = false, false
+	e.pending.Plan, e.pending.GangDropped = false, false
 }
 
 // hasChance reports whether the next plan includes the group.
 func (e *Engine) hasChance(g *group) bool {
-	return e.needsPlan || e.gangDropped && !g.Deferred
+	return e.pending.Plan || e.pending.GangDropped && !g.Deferred
 }
 
 func (e *Engine) allWait(groups []*group, why Verdict) {
@@ -129,7 +129,7 @@ func (e *Engine) allWait(groups []*group, why Verdict) {
 // markUnschedulable marks groups that cannot get new instances now, so that ready room is held for them.
 func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	for _, g := range groups {
-		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.needsPlacing, e.needsPreempting = true, g.netDemand(), 0, true, true
+		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.pending.Place, e.pending.Preempt = true, g.netDemand(), 0, true, true
 		g.setReason(e.chooseReason(g, why))
 	}
 }
@@ -267,7 +267,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		return
 	}
 	if first, ok := s.first(p); ok && e.usedUp(first) {
-		e.needsPlan = true // at the list price, another may be cheaper
+		e.pending.Plan = true // at the list price, another may be cheaper
 		return
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))
@@ -281,7 +281,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		}
 	}
 	if candidates = left.Within(candidates); len(candidates) == 0 || e.room() == 0 {
-		e.needsPlan = true
+		e.pending.Plan = true
 		return
 	}
 	for i, o := range candidates {
@@ -379,7 +379,7 @@ func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	}
 	e.blocksChanged(e.market.Probe(in.ID, in.Candidates))
 	e.writeInstance(in)
-	e.needsPlacing = true // work that began to wait meanwhile may fit as well
+	e.pending.Place = true // work that began to wait meanwhile may fit as well
 }
 
 // cancelUnaffordable cancels jobs that wait for money that will never come: the fleet is empty, nothing may be rented,

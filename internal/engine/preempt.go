@@ -21,10 +21,10 @@ import (
 
 // preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
-	if e.nothingStarts() || !e.needsPreempting || e.s.Closing || e.s.Solving != nil {
+	if e.nothingStarts() || !e.pending.Preempt || e.s.Closing || e.s.Solving != nil {
 		return
 	}
-	e.needsPreempting = false
+	e.pending.Preempt = false
 	victims := e.victims()
 	for _, g := range slices.Clone(e.groups) {
 		if len(victims) == 0 {

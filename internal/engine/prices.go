@@ -23,8 +23,8 @@ type Reservation struct {
 
 // updatePrices updates the prices of the billed instances that may have changed: all of them, or those of unpriced.
 func (e *Engine) updatePrices() {
-	if e.needsPricing {
-		e.needsPricing = false
+	if e.pending.Price {
+		e.pending.Price = false
 		for _, c := range e.clouds {
 			e.updatePricesIn(c)
 		}
@@ -42,7 +42,7 @@ func (e *Engine) updatePrices() {
 // priceAnew schedules the price of an instance for an update, and of the others if they share reservations with it.
 func (e *Engine) priceAnew(in *fleet.Member) {
 	e.unpriced = append(e.unpriced, in)
-	e.needsPricing = e.needsPricing || len(e.limits(in.Cloud).Reserved) > 0
+	e.pending.Price = e.pending.Price || len(e.limits(in.Cloud).Reserved) > 0
 }
 
 // updatePricesIn updates the prices of one cloud's instances.
@@ -138,7 +138,7 @@ func (e *Engine) marks(in *fleet.Member) []drover.Time {
 
 // unreserve lets another instance use the reservation of one that is no longer billed.
 func (e *Engine) unreserve(in *fleet.Member) {
-	e.needsPricing = e.needsPricing || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
+	e.pending.Price = e.pending.Price || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
 }
 
 // asPaid returns an offering at the price of one more instance: a reservation's, while any is left.

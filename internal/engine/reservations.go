@@ -91,7 +91,7 @@ func (e *Engine) dropAllReservations(in *fleet.Member) {
 		e.group(b.Group).reserved -= b.Count
 	}
 	e.changed(in)
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 }
 
 // dropSurplus drops reservations that exceed the waiting and expected elements, on the youngest instances first. The
@@ -148,7 +148,7 @@ func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 			break
 		}
 		e.adjustReservation(in, b.Group, -b.Count)
-		e.needsPlan, dropped = true, true
+		e.pending.Plan, dropped = true, true
 	}
 	return dropped
 }

@@ -17,7 +17,7 @@ func (e *Engine) retire(in *fleet.Member) {
 			in.Reason = in.Remark()
 		}
 	}
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 	e.writeRevised(in)
 	e.touch(in)
 }

@@ -32,7 +32,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 			e.stopAttempt(a, e.verdict(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))
 		}
 	}
-	e.needsPlan = true
+	e.pending.Plan = true
 	e.writeJob(j)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
 }

@@ -109,7 +109,7 @@ func (e *Engine) endStaleness() {
 		e.markPossiblyUsed(in)
 		e.touch(in)
 	}
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 }
 
 // markPossiblyUsed marks an instance as used that a user may have used since the records were copied, since its tag may

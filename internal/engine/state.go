@@ -158,17 +158,18 @@ type Group struct {
 
 // Pending is the work that the engine still has to do.
 type Pending struct {
-	Replace bool `json:"replace,omitempty"` // work may fit somewhere
-	Replan  bool `json:"replan,omitempty"`  // what may be rented has changed
-	Without bool `json:"without,omitempty"` // a gang was left out of a plan, so others may be rented for without it
-	GaveUp  bool `json:"gave_up,omitempty"` // room held for a gang was released because the gang cannot be assembled
-	Yield   bool `json:"yield,omitempty"`   // a group became unschedulable, or an instance became idle
-	Refit   bool `json:"refit,omitempty"`   // a group or an instance type is new
-	Rates   bool `json:"rates,omitempty"`   // prices of instances may have changed
+	Place    bool `json:"replace,omitempty"` // work may fit somewhere
+	Plan     bool `json:"replan,omitempty"`  // what may be rented has changed
+	Preempt  bool `json:"yield,omitempty"`   // a group became unschedulable, or an instance became idle
+	FitCheck bool `json:"refit,omitempty"`   // a group or an instance type is new
+	Price    bool `json:"rates,omitempty"`   // prices of any instances may have changed
 
-	Turn  drover.Time `json:"turn,omitempty"`  // when the first of the current budget windows ends
-	Await drover.Time `json:"await,omitempty"` // when to check again on work that waits for an attempt to end
-	Look  drover.Time `json:"look,omitempty"`  // when to check again on jobs that may wait longer (max_wait)
+	GangDropped  bool `json:"without,omitempty"` // a gang was left out of a plan, so others may be rented for without it
+	GangReleased bool `json:"gave_up,omitempty"` // room held for a gang was released because the gang cannot be assembled
+
+	Turn     drover.Time `json:"turn,omitempty"`  // when the first of the current budget windows ends
+	Await    drover.Time `json:"await,omitempty"` // when to check again on work that waits for an attempt to end; 0: never
+	Patience drover.Time `json:"look,omitempty"`  // when to check again on jobs that may wait longer (max_wait)
 }
 
 // Cloud is what was observed of a cloud since the engine started.

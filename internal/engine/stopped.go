@@ -51,7 +51,7 @@ func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	in.Waking, in.Lent, in.Woken, in.Reason = true, lent, e.s.Now, &why
 	e.restorePrice(in)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("starting instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
-	e.needsPlacing = true
+	e.pending.Place = true
 	e.writeRevised(in)
 	e.touch(in)
 }
@@ -159,7 +159,7 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	if in.Rests() {
 		e.reprice(in, e.restPrice(in))
 	}
-	in.Rated, e.needsPlan = fleet.Rate{}, true
+	in.Rated, e.pending.Plan = fleet.Rate{}, true
 	e.priceAnew(in)
 	e.unreserve(in)
 	e.writeRevised(in)
@@ -235,7 +235,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.dropAllReservations(in)
 	in.Waking, in.Lent, in.Reason = false, false, &why
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
-	in.Rated, e.needsPlan = fleet.Rate{}, true
+	in.Rated, e.pending.Plan = fleet.Rate{}, true
 	e.priceAnew(in)
 	e.writeRevised(in)
 }

@@ -13,7 +13,7 @@ import (
 
 // markUnmet marks a group for which the plan found nothing, and records why and until when.
 func (e *Engine) markUnmet(g *group, u drover.Unmet) {
-	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.netDemand(), true, true
+	g.Unschedulable, g.Unmet, e.pending.Place, e.pending.Preempt = true, g.netDemand(), true, true
 	g.setReason(e.whyUnmet(g, u))
 	g.Refused = e.whyRefused(u)
 }
@@ -71,7 +71,7 @@ func (e *Engine) updateBlockReasons() {
 	for _, g := range e.groups {
 		if g.Queued > 0 && g.Reason.Cause == verdict.Limit && e.allBlocked(g) {
 			g.setReason(e.whyBlocked(g))
-			e.needsPreempting = true
+			e.pending.Preempt = true
 		}
 	}
 }

@@ -121,13 +121,13 @@ type minimumCostKey struct {
 func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
 	e.dropStaleCosts()
 	of := minimumCostKey{ask, a.Budget, a.Window}
-	t, known := e.minimumCosts[of]
+	t, known := e.costs.minimum[of]
 	if !known {
-		if len(e.minimumCosts) >= soloPricesMax {
-			clear(e.minimumCosts)
+		if len(e.costs.minimum) >= costsMax {
+			clear(e.costs.minimum)
 		}
 		t = e.minimumCostOn(a, ask, e.market.Offerings())
-		e.minimumCosts[of] = t
+		e.costs.minimum[of] = t
 	}
 	return t
 }

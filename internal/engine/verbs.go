@@ -58,7 +58,7 @@ func (e *Engine) setIdleBehavior(in *fleet.Member, idle drover.IdleBehavior, why
 	if idle != drover.IdleRun {
 		e.dropAllReservations(in)
 	}
-	e.needsPlacing, e.needsPlan = true, true
+	e.pending.Place, e.pending.Plan = true, true
 	e.fleet.Revise(in)
 	if in.Broken && !in.Held() {
 		e.stop(in, *in.Reason)
@@ -138,7 +138,7 @@ func (e *Engine) setPaused(b QueueAsked) {
 	why := b.Reason
 	why.Since = e.s.Now
 	e.note(Note{Level: Info, Text: why.Text, Reason: &why})
-	e.s.Paused, e.needsPlacing, e.needsPlan = &why, true, true
+	e.s.Paused, e.pending.Place, e.pending.Plan = &why, true, true
 	if b.Resume {
 		e.s.Paused = nil
 	}
