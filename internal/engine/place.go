@@ -17,6 +17,7 @@ func (e *Engine) place() {
 	e.sortGroups()
 	if e.nothingStarts() {
 		e.forgetFits()
+		r.News = r.News[:0]
 		return
 	}
 	e.mix()

@@ -137,6 +137,15 @@ func (c *Census) uncount(in *Member) {
 	enter(&c.withLosses, &in.counted.losses, in, false)
 }
 
+// remove takes out an instance that is gone, and keeps the list of revised ones in proportion to those that remain:
+// a fleet without limits may never be counted.
+func (c *Census) remove(in *Member, remain int) {
+	c.uncount(in)
+	if len(c.revised) > 2*remain+16 {
+		c.revised = slices.DeleteFunc(c.revised, func(in *Member) bool { return in.State == drover.InstanceGone })
+	}
+}
+
 // own adds n instances of a kind to what their owner has.
 func (c *Census) own(key kindKey, n int) {
 	o := c.owned[key.owner]

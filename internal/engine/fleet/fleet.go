@@ -113,7 +113,8 @@ func (f *Fleet) Remove(in *Member) {
 			delete(f.inCloud, in.Cloud)
 		}
 	}
-	f.Revise(in)
+	f.revision++
+	f.census.remove(in, len(f.members))
 	f.Changed(in)
 }
 

@@ -2,8 +2,10 @@ package fleet_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -26,6 +28,30 @@ func instance(id int64) *fleet.Member {
 		ID: id, Name: fmt.Sprint("drover-", id), Cloud: "local", ProviderID: fmt.Sprint("i-", id), Type: drover.InstanceType{Name: "standard-4", Resources: size},
 		Resources: size, State: drover.InstanceIdle, Idle: drover.IdleRun, Created: 1, Observed: fleet.Observed{Connected: true},
 	}}
+}
+
+// A fleet lives for months, and most never ask for the census.
+func TestRemovedInstancesAreNotKeptInMemory(t *testing.T) {
+	f, removed := fleet.New(nil), []weak.Pointer[fleet.Member]{}
+	for id := range int64(1000) {
+		in := instance(id + 1)
+		f.Add(in)
+		in.State = drover.InstanceGone
+		f.Remove(in)
+		f.Index()
+		removed = append(removed, weak.Make(in))
+	}
+	runtime.GC()
+	kept := 0
+	for _, p := range removed {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	if kept > 100 {
+		t.Errorf("%d of %d removed instances are still in memory", kept, len(removed))
+	}
+	runtime.KeepAlive(f)
 }
 
 func needs(*fleet.Attempt) drover.Resources { return need }
