@@ -474,6 +474,7 @@ func TestInstanceCommands(t *testing.T) {
 		droverCommand(t, "instances").want(t, 0, " 3  lab-x  small  z1    spot    running hold  1     1h0m  $0.1000  $0.1000\n", "")
 		droverCommand(t, "instances", "-o", "wide").want(t, 0, "i-1", "")
 		droverCommand(t, "instances", "3").want(t, 0, "provider id:    i-1\n", "")
+		droverCommand(t, "instances", "3", "--cloud", "here").want(t, 2, "", "an INSTANCE and --cloud cannot be used together")
 	})
 	t.Run("show the last lines of the runner's log, which cannot control the terminal", func(t *testing.T) {
 		dead := in

@@ -44,6 +44,9 @@ func (a *app) instances(ctx context.Context, svc drover.Fleet, f instancesFlags,
 	if len(args) == 0 {
 		return printList(a, instanceListing, allInstances(ctx, svc, drover.InstanceFilter{Gone: f.gone, Cloud: f.cloud}))
 	}
+	if f.cloud != "" {
+		return drover.Errorf(drover.KindInvalid, "an INSTANCE and --cloud cannot be used together").WithHint("leave one of them out")
+	}
 	var found []drover.Instance
 	for _, name := range args {
 		in, err := svc.Instance(ctx, name)
