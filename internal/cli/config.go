@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -135,13 +134,9 @@ func readSource(name string, stdin io.Reader) ([]byte, error) {
 func (a *app) printImported(r configimport.Result, folder string) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		path := filepath.Join(folder, name)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err != nil {
+		write := func(w io.Writer) error { _, err := io.WriteString(w, r.Files[name]); return err }
+		if err := writeFile(path, os.O_EXCL, write); err != nil {
 			return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("use another folder, or move the file elsewhere")
-		}
-		_, err = f.WriteString(r.Files[name])
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
 		}
 		fmt.Fprintf(a.err, "wrote %s\n", path)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -100,4 +101,18 @@ func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name
 		return drover.Errorf(drover.KindTransient, "%s does not match its hash", o.Path).WithHint("try again")
 	}
 	return f.Close()
+}
+
+// writeFile writes a file that the user names, which may be a pipe or a device. If it fails, it leaves no partial file.
+func writeFile(path string, flag int, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o666)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err != nil {
+		if info, _ := os.Lstat(path); info != nil && info.Mode().IsRegular() {
+			os.Remove(path)
+		}
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -206,12 +205,8 @@ func (f simulateFlags) draw(title string, results []*simulate.Result) error {
 		if into.path == "" {
 			continue
 		}
-		file, err := os.Create(into.path)
-		if err != nil {
-			return drover.Errorf(drover.KindInvalid, "--%s: %v", into.flag, err)
-		}
-		if err := errors.Join(into.write(file), file.Close()); err != nil {
-			return fmt.Errorf("writing %s: %w", into.path, err)
+		if err := writeFile(into.path, os.O_TRUNC, into.write); err != nil {
+			return fmt.Errorf("--%s: %w", into.flag, err)
 		}
 	}
 	return nil
