@@ -79,10 +79,10 @@ that succeeded do not run again.`,
 				}
 				return job, err
 			})
-			for _, job := range again {
-				err = errors.Join(err, a.tellFollowers(ctx, svc, job, ids))
+			if away(err) {
+				return err
 			}
-			return err
+			return errors.Join(err, forEach(again, func(job drover.Job) error { return a.tellFollowers(ctx, svc, job, ids) }))
 		}),
 	})
 	f.addReason(cmd)
@@ -216,27 +216,37 @@ func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(
 	return changeEach(a, jobListing, ids, do, line)
 }
 
-// changeEach changes things one after the other, and prints a line about each for people. It continues after a failure.
+// changeEach changes things one after the other, and prints a line about each for people.
 func changeEach[ID, T any](a *app, l listing[T], ids []ID, do func(ID) (T, error), line func(T) string) error {
 	changed := []T{}
-	var failed error
-	for _, id := range ids {
+	failed := forEach(ids, func(id ID) error {
 		v, err := do(id)
 		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
+			return err
 		}
 		changed = append(changed, v)
 		if a.forPeople() {
-			if _, err := fmt.Fprintln(a.out, drover.Sanitize(line(v))); err != nil {
-				return err
-			}
+			_, err = fmt.Fprintln(a.out, drover.Sanitize(line(v)))
 		}
-	}
+		return err
+	})
 	if a.forPeople() {
 		return failed
 	}
 	return errors.Join(printList(a, l, each(changed)), failed)
+}
+
+// forEach does something for each item. It continues after an error about one item, but not if the controller is away,
+// or the command is interrupted or cannot write its output. Such an error comes first, where it determines the exit code.
+func forEach[T any](items []T, do func(T) error) (failed error) {
+	for _, item := range items {
+		err := do(item)
+		if _, answered := errors.AsType[*drover.Error](err); err != nil && !answered || away(err) {
+			return errors.Join(err, failed)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // stopWords describes how far a job's stop has come.

@@ -262,6 +262,16 @@ func TestChangeCommands(t *testing.T) {
 		f.serve(t)
 		droverCommand(t, "cancel", "9", "1", "--reason", "enough").want(t, 2, "job 1 (a): cancelled: enough\n", "there is no job 9")
 	})
+	t.Run("cancel ends with one error and its exit code when the controller is away", func(t *testing.T) {
+		down := drover.Errorf(drover.KindUnreachable, "down")
+		f := &fakeController{jobs: jobs(), faults: []error{nil, nil, down, down}}
+		f.serve(t)
+		r := droverCommand(t, "cancel", "9", "1", "2", "3")
+		r.want(t, 3, "job 1 (a): cancelled", "drover: down\nthere is no job 9\n")
+		if f.asked["Cancel"] != 3 {
+			t.Errorf("it called the controller %d times", f.asked["Cancel"])
+		}
+	})
 	t.Run("cancel --all cancels every job that is not final", func(t *testing.T) {
 		f := &fakeController{jobs: jobs(), page: 1}
 		f.serve(t)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -141,15 +140,14 @@ func (a *app) tokenRevoke() *cobra.Command {
 		Short:   "Revoke tokens immediately",
 		Example: "  drover token revoke t4",
 		Args:    wantArgs(1, -1, "the ID of a token"),
-		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) (failed error) {
-			for _, id := range args {
-				if err := svc.RevokeToken(ctx, id); err != nil {
-					failed = errors.Join(failed, err)
-					continue
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			return forEach(args, func(id string) error {
+				err := svc.RevokeToken(ctx, id)
+				if err == nil {
+					fmt.Fprintln(a.err, drover.Sanitize("token "+id+" is revoked"))
 				}
-				fmt.Fprintln(a.err, drover.Sanitize("token "+id+" is revoked"))
-			}
-			return failed
+				return err
+			})
 		}),
 	})
 	cmd.ValidArgsFunction = a.completeTokens
