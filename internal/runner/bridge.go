@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"drover/internal/wire"
 )
 
@@ -161,13 +163,30 @@ func binaryName() string {
 	return filepath.Base(path)
 }
 
-// openDaemonLog opens the daemon's log. It rotates a log over 1 MiB first.
+const (
+	logFile  = "daemon.log"
+	logLimit = 1 << 20
+)
+
+// openDaemonLog opens the daemon's log. It rotates a log over its limit first.
 func openDaemonLog() (*os.File, error) {
-	const name, limit = "daemon.log", 1 << 20
-	if info, err := os.Stat(name); err == nil && info.Size() > limit {
-		if err := os.Rename(name, name+".1"); err != nil {
+	if info, err := os.Stat(logFile); err == nil && info.Size() > logLimit {
+		if err := os.Rename(logFile, logFile+".1"); err != nil {
 			return nil, err
 		}
 	}
-	return os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// limitLog makes log write to a new file once its file is over the limit.
+func limitLog(log *os.File) error {
+	if info, err := log.Stat(); err != nil || info.Size() <= logLimit {
+		return err
+	}
+	next, err := openDaemonLog()
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	return unix.Dup3(int(next.Fd()), int(log.Fd()), 0)
 }

@@ -231,6 +231,9 @@ func (d *daemon) tick() {
 		d.log.Printf("evicting blobs: %v", err)
 	}
 	d.dropOld(time.Now().Add(-keepEnded))
+	if err := limitLog(os.Stderr); err != nil {
+		d.log.Printf("rotating the log: %v", err)
+	}
 	// If the folder was removed, its daemon must exit too.
 	if _, err := os.Stat(socketName); errors.Is(err, os.ErrNotExist) {
 		d.log.Print("the socket is gone")

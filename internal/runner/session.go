@@ -122,7 +122,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 // helloLocked returns the answer to a controller's Hello.
 func (d *daemon) helloLocked() *wire.Hello {
 	h := &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet, Instance: d.identity.Instance,
-		Attempts: d.listLocked(), Log: lastLines("daemon.log"), Heard: d.watchdog.heard}
+		Attempts: d.listLocked(), Log: lastLines(logFile), Heard: d.watchdog.heard}
 	if d.interruption != nil {
 		h.Notice = &wire.Notice{Notice: d.interruption.Notice}
 	}

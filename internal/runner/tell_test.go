@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,5 +55,27 @@ func TestTheRunnersOwnLog(t *testing.T) {
 				t.Errorf("a line of %d bytes", len(line))
 			}
 		}
+	})
+}
+
+func TestARunningDaemonRotatesItsLog(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t)
+	i.connect()
+	log := filepath.Join(i.dir, "daemon.log")
+	if err := os.Truncate(log, 2<<20); err != nil { // which makes it larger
+		t.Fatal(err)
+	}
+	until(t, "the log is rotated", func() bool {
+		_, err := os.Stat(log)
+		old, oldErr := os.Stat(log + ".1")
+		return err == nil && oldErr == nil && old.Size() >= 2<<20
+	})
+	late := hello
+	late.Epoch = 0
+	until(t, "the new log has a line", func() bool {
+		i.connectAs(i.binary, late)
+		text, err := os.ReadFile(log)
+		return err == nil && strings.Contains(string(text), "rejecting a controller")
 	})
 }
