@@ -96,6 +96,25 @@ func TestADaemonStartsOnAFullDisk(t *testing.T) {
 	i.daemon() // its pid is on record
 }
 
+func TestANewControllerTakesOverAnInstanceWithAFullDisk(t *testing.T) {
+	i := newInstance(t)
+	if err := os.Mkdir(i.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mountSmall(t, i.dir)
+	i.connect()
+	fill(t, i.dir)
+	next := hello
+	next.Epoch = 10
+	if c := i.connectAs(i.binary, next); c.hello.Error != "" {
+		t.Fatalf("got %+v", c.hello)
+	}
+	i.kill(i.daemon())
+	if c := i.connect(); c.hello.Error == "" || c.hello.Epoch != 10 {
+		t.Errorf("an earlier controller got %+v", c.hello)
+	}
+}
+
 func TestConflictingInputsAreTheJobsFault(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()

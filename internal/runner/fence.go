@@ -124,6 +124,18 @@ func readEpoch() (int64, error) {
 	return epoch, nil
 }
 
+// writeEpoch stores the highest epoch. A full disk has room for it only in the place of an earlier one, so all have the
+// same length.
 func writeEpoch(epoch int64) error {
-	return atomicfile.WriteDurably(epochFile, strconv.AppendInt(nil, epoch, 10))
+	text := fmt.Appendf(nil, "%019d", epoch)
+	full := atomicfile.WriteDurably(epochFile, text)
+	if full == nil {
+		return nil
+	}
+	f, err := os.OpenFile(epochFile, os.O_WRONLY, 0)
+	if err != nil {
+		return full
+	}
+	_, err = f.WriteAt(text, 0)
+	return errors.Join(err, f.Sync(), f.Close())
 }
