@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"drover"
@@ -60,6 +61,27 @@ func TestAPartialLineDoesNotSpoilTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, err := f.history(); err != nil || h.attempt == nil || h.begun == nil || len(h.stops) != 1 || h.exit == nil || h.exit.Code != 3 {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+func TestALongLogDoesNotHideTheResult(t *testing.T) {
+	f := folder(t.TempDir())
+	if err := f.allow(record{ID: drover.AttemptID{Job: drover.JobID{Number: 1, Index: -1}, Number: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	j, err := f.begin("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for range maxJournal / 1024 {
+		j.logf("signalling: %s", strings.Repeat("x", 1024))
+	}
+	if err := errors.Join(j.append(entry{Stop: &stopOrder{}}), f.finish(drover.Exit{Code: 3})); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := f.history(); err != nil || len(h.stops) != 1 || h.exit == nil || h.exit.Code != 3 || len(h.log) == 0 {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }

@@ -68,8 +68,15 @@ type history struct {
 	exit    *drover.Exit
 }
 
-// keepLog is how many log lines a history keeps.
-const keepLog = 5
+const (
+	// keepLog is how many log lines a history keeps.
+	keepLog = 5
+	// maxJournal is how much of a journal is read.
+	maxJournal = 16 << 20
+	// maxLog is the size at which a journal takes no more log lines: a supervisor may go on for months trying to end a
+	// command.
+	maxLog = maxJournal / 2
+)
 
 // openJournal opens an attempt's journal to read and append.
 func openJournal(path string) (journal, error) {
@@ -99,15 +106,18 @@ func (j journal) append(e entry) error {
 	return nil
 }
 
-// logf writes a line for people. It ignores errors.
+// logf writes a line for people, if there is room. It ignores errors.
 func (j journal) logf(format string, args ...any) {
+	if info, err := j.file.Stat(); err != nil || info.Size() > maxLog {
+		return
+	}
 	_ = j.append(entry{Log: limit(fmt.Sprintf(format, args...))})
 }
 
 // read returns the journal's present content. It ignores an incomplete line, which a full disk or a VM that lost power
 // leaves.
 func (j journal) read() (h history, err error) {
-	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, 1<<24))
+	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, maxJournal))
 	if err != nil {
 		return h, fmt.Errorf("reading the attempt's journal: %w", err)
 	}
