@@ -8,25 +8,21 @@ import (
 	"drover/internal/logkey"
 )
 
-// pruneAtOnce is how many jobs' results are looked up at a time.
-const pruneAtOnce = 100
-
 // Prune removes old results: see [drover.Queue].
 func (c *Controller) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
-	for {
-		jobs, err := c.cfg.Store.OldResults(ctx, before, pruneAtOnce)
-		if err != nil || len(jobs) == 0 {
+	jobs, err := c.cfg.Store.OldResults(ctx, before)
+	if err != nil {
+		return pruned, err
+	}
+	for _, job := range jobs {
+		bytes, err := c.pruneJob(ctx, job)
+		if err != nil {
 			return pruned, err
 		}
-		for _, job := range jobs {
-			bytes, err := c.pruneJob(ctx, job)
-			if err != nil {
-				return pruned, err
-			}
-			pruned.Jobs++
-			pruned.Bytes += bytes
-		}
+		pruned.Jobs++
+		pruned.Bytes += bytes
 	}
+	return pruned, nil
 }
 
 // pruneJob removes a job's results. It updates the records last, so that a failure is repeated.

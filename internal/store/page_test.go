@@ -354,7 +354,7 @@ func TestListsUseIndexes(t *testing.T) {
 
 func TestRepeatedQueriesDoNotReadWhatIsPast(t *testing.T) {
 	s := sqliteOpener(t)(t)
-	for query, scan := range map[string]string{tellings: "SCAN f", billsSince: "SCAN instances"} {
+	for query, scan := range map[string]string{tellings: "SCAN f", billsSince: "SCAN instances", oldResults: "SCAN j"} {
 		for _, step := range plan(t, s, query, slices.Repeat([]any{0}, strings.Count(query, "?"))...) {
 			if strings.HasPrefix(step, scan) && step != "SCAN instances USING INDEX instances_open" {
 				t.Errorf("%.60s: %s", query, step)
