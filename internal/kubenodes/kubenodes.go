@@ -343,7 +343,8 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 	if err != nil {
 		return "the cluster does not say which pods its node has: " + err.Error(), err
 	}
-	left := slices.DeleteFunc(pods, func(p pod) bool { return p.stays() })
+	works, _ := object.works() // if not, its kubelet may be dead, and no pod on it ever terminates
+	left := slices.DeleteFunc(pods, func(p pod) bool { return p.stays() || !works && p.stuck() })
 	late := k.Drain.Timeout > 0 && time.Since(s.began) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
 		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)

@@ -464,6 +464,15 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		w.pod("default/a", "one", func(p *pod) { p.Meta.Deleted = "2026-01-02T03:04:05Z" })
 		w.wantTold("1 waits its node is being drained; pods left: 1, all of them terminating, such as default/a")
 	})
+	t.Run("a node that is not ready does not wait for pods that should have terminated", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w).Status.Conditions[0].Status = "Unknown"
+		w.pod("default/a", "one", func(p *pod) { p.Meta.Deleted = "2026-01-02T03:04:05Z" })
+		w.pod("default/b", "one", func(p *pod) { p.Meta.Deleted = "9999-01-02T03:04:05Z" })
+		w.wantTold("1 waits its node is being drained; pods left: 1, all of them terminating, such as default/b")
+		delete(w.api.pods, "default/b")
+		w.wantTold("1 emptied")
+	})
 	t.Run("an interrupted node is tainted and loses all its pods", func(t *testing.T) {
 		w := newWorld(t)
 		n := leaving(w)

@@ -1,6 +1,9 @@
 package kubenodes
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // The fields of Kubernetes objects that this package reads or writes.
 
@@ -74,6 +77,12 @@ func (p *pod) stays() bool {
 	_, mirror := p.Meta.Annotations["kubernetes.io/config.mirror"]
 	owned := slices.ContainsFunc(p.Meta.Owners, func(o owner) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
 	return mirror || owned || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
+}
+
+// stuck reports whether the pod should have terminated a minute ago. Its deletion time includes its grace period.
+func (p *pod) stuck() bool {
+	due, err := time.Parse(time.RFC3339, p.Meta.Deleted)
+	return err == nil && time.Since(due) > time.Minute
 }
 
 // local reports whether the pod has storage on its node.
