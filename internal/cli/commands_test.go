@@ -180,6 +180,14 @@ func TestLogsCommand(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("gives up when only the output cannot be followed", func(t *testing.T) {
+		full := drover.Errorf(drover.KindTransient, "the disk is full")
+		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobRunning)}, faults: []error{nil, nil, full, nil, nil, nil}}
+		f.serve(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.onLogs = func(int) { cancel() }
+		droverUntil(t, ctx, "logs", "-f", "--stdout", "--retry-for", "0s", "1").want(t, 3, "", "drover: the disk is full")
+	})
 }
 
 func TestOutputsCommand(t *testing.T) {

@@ -166,7 +166,12 @@ func (f *follower) run(ctx context.Context) error {
 		}
 	}
 	for {
-		err := f.once(ctx)
+		log, err := f.open(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, log)
+		log.Close()
 		switch {
 		case err != nil && !away(err), err == nil && !f.request.Follow:
 			return err
@@ -193,13 +198,13 @@ func (f *follower) first(ctx context.Context) error {
 	return errors.Join(err, last.print(f.to))
 }
 
-// once opens the stream at the current offset and shows it until it ends. If the job has had another attempt since, it
-// starts at that attempt's beginning.
-func (f *follower) once(ctx context.Context) error {
+// open opens the stream at the current offset. If the job has had another attempt since, it starts at that attempt's
+// beginning.
+func (f *follower) open(ctx context.Context) (io.ReadCloser, error) {
 	if f.attempts == 0 || f.request.Offset > 0 {
 		job, err := f.svc.Job(ctx, f.request.Job)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		attempts := max(1, len(job.Attempts))
 		if f.request.Offset > 0 && attempts != f.attempts && f.request.Attempt == 0 {
@@ -208,11 +213,5 @@ func (f *follower) once(ctx context.Context) error {
 		}
 		f.attempts = attempts
 	}
-	log, err := f.svc.Logs(ctx, f.request)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	_, err = io.Copy(f, log)
-	return err
+	return f.svc.Logs(ctx, f.request)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"drover"
+	"drover/internal/store"
 )
 
 // Logs reads an output stream of a job: see [drover.Queue].
@@ -22,6 +23,8 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has its own output", r.Job).WithHint("choose an element, such as %v.%d", r.Job, job.Array.First)
 	case streams[r.Stream] == "":
 		return nil, drover.Errorf(drover.KindInvalid, "%.40q is not an output stream", string(r.Stream)).WithHint("the streams are stdout and stderr")
+	case r.Follow && !job.State.Final() && c.suspended() != nil: // its spool would fail, again and again
+		return nil, fmt.Errorf("following the output of job %v: %w", r.Job, store.ErrFull)
 	}
 	spec, err := c.spec(ctx, r.Job.Number)
 	if err != nil {

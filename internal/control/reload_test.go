@@ -12,6 +12,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/store"
 )
 
 // covers P6
@@ -91,6 +92,13 @@ func TestFollowingEndsWithTheReaderOrTheController(t *testing.T) {
 			defer c.spools.mu.Unlock()
 			return len(c.spools.open) == 0
 		})
+	})
+	t.Run("a full disk is reported before the stream begins", func(t *testing.T) {
+		c.full.Store(&drover.Reason{Code: drover.ReasonDiskFull})
+		defer c.full.Store(nil)
+		if _, err := c.Logs(t.Context(), request); !errors.Is(err, store.ErrFull) {
+			t.Errorf("got %v", err)
+		}
 	})
 	t.Run("a waiting reader learns that the controller has ended", func(t *testing.T) {
 		r := must(c.Logs(t.Context(), request))(t)
