@@ -46,19 +46,19 @@ func read(err error) (a kit.Answer, ok bool) {
 	if kind := header.Get("Content-Type"); answer.Response.StatusCode == http.StatusNotFound && kind != "" && !strings.Contains(kind, "json") {
 		return kit.Foreign404("DigitalOcean"), true
 	}
-	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: retryAfter(header, time.Now())}
+	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: kit.RetryAfter(header, time.Now())}
+	if a.Status == http.StatusTooManyRequests && a.Retry == 0 {
+		a.Retry = untilReset(header, time.Now())
+	}
 	if answer.RequestID != "" {
 		a.Message += " (request " + answer.RequestID + ")"
 	}
 	return a, true
 }
 
-// retryAfter returns the wait before the next request. DigitalOcean gives seconds only for requests that come too fast;
-// for requests over the hourly limit it gives a time.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if wait := kit.RetryAfter(h, now); wait > 0 {
-		return wait
-	}
+// untilReset returns the wait after a request over the hourly limit; 0 if it is unknown. Every response contains the
+// time at which the oldest request of the last hour no longer counts, but DigitalOcean gives no other time for these.
+func untilReset(h http.Header, now time.Time) time.Duration {
 	reset, err := strconv.ParseInt(h.Get("Ratelimit-Reset"), 10, 64)
 	if wait := time.Unix(reset, 0).Sub(now); err == nil && wait > 0 && wait <= time.Hour {
 		return wait

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/digitalocean/godo"
@@ -53,34 +54,31 @@ func TestNoCallIsRetried(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	header := func(pairs ...string) http.Header {
-		h := http.Header{}
-		for i := 0; i < len(pairs); i += 2 {
-			h.Set(pairs[i], pairs[i+1])
-		}
-		return h
-	}
-	reset := fmt.Sprint(now.Add(20 * time.Minute).Unix())
-	for name, c := range map[string]struct {
-		header http.Header
-		after  time.Duration // 0: not given
-	}{
-		"the minute's limit":   {header("retry-after", "29", "ratelimit-reset", reset), 29 * time.Second},
-		"the hour's limit":     {header("ratelimit-reset", reset), 20 * time.Minute},
-		"no header":            {header(), 0},
-		"a past time":          {header("ratelimit-reset", "1402425459"), 0},
-		"a distant time":       {header("ratelimit-reset", "99999999999"), 0},
-		"not a number":         {header("retry-after", "soon", "ratelimit-reset", "later"), 0},
-		"a negative wait":      {header("retry-after", "-5"), 0},
-		"a wait of many years": {header("retry-after", "999999999"), time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := retryAfter(c.header, now); got != c.after {
-				t.Errorf("got %v, want %v", got, c.after)
+	synctest.Test(t, func(t *testing.T) {
+		reset := fmt.Sprint(time.Now().Add(20 * time.Minute).Unix())
+		for name, c := range map[string]struct {
+			status              int
+			retryAfter, resetAt string
+			want                time.Duration // 0: not given
+		}{
+			"the minute's limit":   {429, "29", reset, 29 * time.Second},
+			"the hour's limit":     {429, "", reset, 20 * time.Minute},
+			"no header":            {429, "", "", 0},
+			"a past time":          {429, "", "402425459", 0},
+			"a distant time":       {429, "", "99999999999", 0},
+			"not a number":         {429, "soon", "later", 0},
+			"a negative wait":      {429, "-5", "", 0},
+			"a wait of many years": {429, "999999999", reset, time.Hour},
+			"an overload":          {503, "5", reset, 5 * time.Second},
+			"an internal error":    {500, "", reset, 0},
+			"a locked Droplet":     {422, "", reset, 0},
+		} {
+			h := http.Header{"Retry-After": {c.retryAfter}, "Ratelimit-Reset": {c.resetAt}}
+			if a, _ := read(&godo.ErrorResponse{Response: &http.Response{StatusCode: c.status, Header: h}}); a.Retry != c.want {
+				t.Errorf("%s: got %v, want %v", name, a.Retry, c.want)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestNoAnswerIsTransient(t *testing.T) {
