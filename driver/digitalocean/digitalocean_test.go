@@ -342,6 +342,12 @@ func TestFindImages(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a response without an image is an error", func(t *testing.T) {
+		f.refuse = func(*http.Request) (int, string) { return 200, "something else" }
+		if found, err := c.FindImages(t.Context(), "11", "amd64"); drover.KindOf(err) != drover.KindTransient {
+			t.Error(found, err)
+		}
+	})
 }
 
 func TestMetrics(t *testing.T) {

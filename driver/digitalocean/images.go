@@ -3,6 +3,7 @@ package digitalocean
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 		get = func() (*godo.Image, *godo.Response, error) { return c.api.Images.GetByID(ctx, n) }
 	}
 	found, _, err := get()
+	if err == nil && found == nil {
+		err = errors.New("the response contains no image")
+	}
 	if err != nil {
 		return nil, errs.Gone("looking for the image "+ref, err)
 	}
