@@ -3,6 +3,7 @@ package digitalocean
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -64,17 +65,21 @@ func pages[T any](ctx context.Context, page func(context.Context, *godo.ListOpti
 		if answer.Meta == nil {
 			return nil, 0, errors.New("the response contains no list")
 		}
-		last, err := lastPage(answer)
+		links := kit.Value(answer.Links)
+		if is, err := links.CurrentPage(); err != nil || max(is, 1) != n {
+			return nil, 0, fmt.Errorf("the response is not page %d", n)
+		}
+		last, err := lastPage(kit.Value(links.Pages).Last)
 		return some, last, err
 	})
 }
 
-// lastPage returns the number of the last page, which every other page contains; 1 if this one is the last.
-func lastPage(answer *godo.Response) (int, error) {
-	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
+// lastPage returns the number of the last page from its URL, which every other page contains; 1 if this one is the last.
+func lastPage(of string) (int, error) {
+	if of == "" {
 		return 1, nil
 	}
-	u, err := url.Parse(answer.Links.Pages.Last)
+	u, err := url.Parse(of)
 	if err != nil {
 		return 0, drover.Errorf(drover.KindTransient, "the last page's URL is not valid: %v", err)
 	}

@@ -256,20 +256,21 @@ func TestList(t *testing.T) {
 		}
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	t.Run("a response without a list is an error and not an empty list", func(t *testing.T) {
-		_, err := pages(t.Context(), func(context.Context, *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
-			return nil, &godo.Response{}, nil
+	for name, wrong := range map[string]*godo.Response{
+		"without a list":                      {},
+		"with an unreadable last page number": {Meta: &godo.Meta{}, Links: &godo.Links{Pages: &godo.Pages{Next: "https://x/?page=2", Last: "https://x/?page=last"}}},
+		"with the first page, always":         {Meta: &godo.Meta{}, Links: &godo.Links{Pages: &godo.Pages{Next: "https://x/?page=2", Last: "https://x/?page=3"}}},
+		"with the last page, always":          {Meta: &godo.Meta{}, Links: &godo.Links{Pages: &godo.Pages{First: "https://x/?page=1", Prev: "https://x/?page=2"}}},
+	} {
+		t.Run("a response "+name+" is an error and not a shorter list", func(t *testing.T) {
+			some, err := pages(t.Context(), func(context.Context, *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+				return []godo.Droplet{{ID: 1}}, wrong, nil
+			})
+			if err == nil || some != nil {
+				t.Error(some, err)
+			}
 		})
-		if err == nil {
-			t.Error("it counts as an empty list")
-		}
-	})
-	t.Run("an unreadable last page number is an error", func(t *testing.T) {
-		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
-		if _, err := lastPage(answer); drover.KindOf(err) != drover.KindTransient {
-			t.Error(err)
-		}
-	})
+	}
 	t.Run("a stopped instance is described, an archived or unknown one is not found", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)

@@ -37,13 +37,16 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 
 // CollectNumbered reads all pages of a list whose pages are numbered from 1, where each contains the number of the
 // last. If entries are deleted meanwhile, later ones move to the front, and reading forward could miss some. So it
-// reads backward, where an entry that moves is at worst read twice. The list must be sorted oldest first.
+// reads backward, where an entry that moves is at worst read twice. The list must be sorted oldest first. If a page
+// fails, it returns nothing else.
 func CollectNumbered[T any](page func(number int) (some []T, last int, err error)) (all []T, err error) {
-	all, last, err := page(1)
-	if err != nil || last <= 1 {
-		return all, err
+	first, last, err := page(1)
+	if err != nil {
+		return nil, err
 	}
-	all = nil
+	if last <= 1 {
+		return first, nil
+	}
 	for n := last; n >= 1; n-- {
 		if n > MaxPages {
 			return nil, ErrEndless
