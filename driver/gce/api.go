@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -38,12 +39,12 @@ const computeVersion = "2026-09-01"
 
 // The parts of answers that the driver requests. Without them an instance would include its whole user data.
 const (
-	instanceFields = "name,zone,machineType,status,labels,labelFingerprint,scheduling(provisioningModel,preemptible)," +
+	instanceFields = "kind,name,zone,machineType,status,labels,labelFingerprint,scheduling(provisioningModel,preemptible)," +
 		"networkInterfaces(networkIP,accessConfigs(natIP)),creationTimestamp,lastStartTimestamp"
-	attachedFields = "status,disks(boot,source,diskSizeGb)"
+	attachedFields = "kind,disks(boot,source,diskSizeGb)"
 
 	allInstances = "kind,nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
-	allTypes     = "nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
+	allTypes     = "kind,nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
 		"accelerators(guestAcceleratorCount,guestAcceleratorType))"
 	allSkus = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
 )
@@ -66,10 +67,10 @@ var calls = map[string]call{
 	"disks.aggregatedList":         {"aggregated lists", computeVersion, "GET", "{project}/aggregated/disks", inPages + "&fields=kind,nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"},
 	"disks.delete":                 {"queries", computeVersion, "DELETE", "{zone}/disks/{name}", ""},
 	"disks.resize":                 {"queries", computeVersion, "POST", "{zone}/disks/{name}/resize", ""},
-	"images.list":                  {"global lists", computeVersion, "GET", "{images}", inPages + "&fields=nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"},
-	"zones.list":                   {"global lists", computeVersion, "GET", "{project}/zones", inPages + "&fields=nextPageToken,items(name,status)"},
+	"images.list":                  {"global lists", computeVersion, "GET", "{images}", inPages + "&fields=kind,nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"},
+	"zones.list":                   {"global lists", computeVersion, "GET", "{project}/zones", inPages + "&fields=kind,nextPageToken,items(name,status)"},
 	"machineTypes.list":            {"lists", computeVersion, "GET", "{zone}/machineTypes", inPages + "&fields=" + allTypes},
-	"projects.get":                 {"global lists", computeVersion, "GET", "{project}", "fields=commonInstanceMetadata(items)"},
+	"projects.get":                 {"global lists", computeVersion, "GET", "{project}", "fields=kind,commonInstanceMetadata(items)"},
 	"skus.list":                    {"price list", "", "GET", "{prices}", "pageSize=5000&fields=" + allSkus},
 }
 
@@ -121,12 +122,28 @@ func (a *api) do(ctx context.Context, call, about string, body, answer any, asks
 		switch text, err := io.ReadAll(response.Body); {
 		case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
 			return refused(response.StatusCode, response.Header, text)
-		case err != nil || response.StatusCode == http.StatusNoContent:
+		case err != nil:
 			return err
 		default:
-			return json.Unmarshal(text, answer)
+			return decode(text, answer)
 		}
 	}, calls[call].rate)
+}
+
+// decode reads an answer. Every answer has a kind, or is a page of the price list. Without this check, {} would be an
+// empty list, or an operation that succeeded.
+func decode(text []byte, answer any) error {
+	var its struct {
+		Kind string
+		Skus json.RawMessage
+	}
+	if err := json.Unmarshal(text, &its); err != nil {
+		return err
+	}
+	if its.Kind == "" && its.Skus == nil {
+		return errors.New("the response did not come from Google")
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // request builds the request of a call.
@@ -165,8 +182,7 @@ func (a *api) request(ctx context.Context, to call, about string, body any, asks
 
 // page is one page of a list.
 type page[T any] struct {
-	Kind          string // "" unless the call asks for it
-	Items, Skus   T      // the price list has Skus
+	Items, Skus   T // the price list has Skus
 	Unreachables  []string
 	NextPageToken string
 }

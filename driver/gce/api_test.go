@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -60,6 +61,32 @@ func TestUnreadableAnswers(t *testing.T) {
 	}
 }
 
+func TestEmptyAnswers(t *testing.T) {
+	f := newFake()
+	c := imitate(t, f, "")
+	in, _ := drivertest.Create(t, c, requestFor("one"))
+	f.hollow = true
+	for name, call := range map[string]func(context.Context) error{
+		"create":    func(ctx context.Context) error { _, _, err := c.Create(ctx, requestFor("two")); return err },
+		"list":      func(ctx context.Context) error { _, err := c.List(ctx, nil); return err },
+		"describe":  func(ctx context.Context) error { _, err := c.Describe(ctx, in.ID); return err },
+		"tag":       func(ctx context.Context) error { return c.SetTags(ctx, in.ID, in.Tags) },
+		"stop":      func(ctx context.Context) error { return c.Stop(ctx, in.ID) },
+		"start":     func(ctx context.Context) error { return c.Start(ctx, in.ID) },
+		"destroy":   func(ctx context.Context) error { return c.Destroy(ctx, in.ID) },
+		"offerings": func(ctx context.Context) error { _, err := c.Offerings(ctx); return err },
+		"types":     func(ctx context.Context) error { _, err := c.fetchTypes(ctx); return err },
+		"prices":    func(ctx context.Context) error { _, err := c.fetchPrices(ctx); return err },
+		"images":    func(ctx context.Context) error { _, err := c.FindImages(ctx, "one", ""); return err },
+		"leftovers": func(ctx context.Context) error { _, err := c.Leftovers(ctx, "fleet"); return err },
+		"attribute": func(ctx context.Context) error { _, err := c.Attribute(ctx, "one"); return err },
+	} {
+		if err := errs.Classify(name, call(t.Context())); drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // endless is an answer that never ends.
 type endless struct{}
 
@@ -70,7 +97,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	var paths []string
 	c := imitate(t, answering(func(r *http.Request) *http.Response {
 		paths = append(paths, r.URL.EscapedPath())
-		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(`{"kind": "compute#any"}`))}
 	}), "")
 	c.api.project = "example.com:lab/1"
 	drivertest.Must(t, c.Stop(t.Context(), "us-central1-a/one"))
@@ -100,7 +127,7 @@ func TestRequestsAreSigned(t *testing.T) {
 	var sent http.Header
 	network := answering(func(r *http.Request) *http.Response {
 		sent = r.Header
-		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(`{"kind": "compute#any"}`))}
 	})
 	signing := func(universe string) *cloud { return imitate(t, &credentials{universe: universe, next: network}, "") }
 

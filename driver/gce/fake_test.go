@@ -44,7 +44,7 @@ type fake struct {
 	broken     map[string]wrong        // calls that fail, by method
 	attributes thing                   // of the project's metadata; nil: it has none
 	unreached  string                  // a zone that lists cannot reach
-	listless   bool                    // lists are answered with an empty object
+	hollow     bool                    // every answer is an empty object
 	warned     string                  // a zone that lists report as unreachable in the zone's own warning
 	made       map[string][]time.Time
 	calls      map[string]int
@@ -175,6 +175,9 @@ func (f *fake) answer(r *http.Request) (any, *wrong) {
 	if bad, broken := f.broken[id]; broken {
 		return nil, &bad
 	}
+	if f.hollow {
+		return thing{}, nil
+	}
 	if f.throttle && !f.spend(id) {
 		f.refused[id]++
 		return nil, &wrong{403, "rateLimitExceeded", "Quota exceeded for quota metric", 0}
@@ -183,7 +186,11 @@ func (f *fake) answer(r *http.Request) (any, *wrong) {
 	if bad != nil {
 		return nil, bad
 	}
-	if answer, err = mask(plain(answer), in.query.Get("fields")); err != nil {
+	whole := plain(answer).(thing)
+	if strings.HasPrefix(id, "compute.") {
+		whole["kind"] = "compute#" + f.api.Methods[id].Response
+	}
+	if answer, err = mask(whole, in.query.Get("fields")); err != nil {
 		return nil, &wrong{400, "invalidParameter", err.Error(), 0}
 	}
 	return answer, nil

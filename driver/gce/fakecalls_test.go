@@ -175,8 +175,8 @@ func (f *fake) aggregated(in request) (any, *wrong) {
 // scoped returns a page of a list by zone.
 func (f *fake) scoped(in request, all []thing, what string) (any, *wrong) {
 	some, bad := filtered(in, all)
-	if bad != nil || f.listless {
-		return thing{}, bad
+	if bad != nil {
+		return nil, bad
 	}
 	some, after := cut(f, in, some)
 	byZone := thing{"regions/us-central1": thing{"warning": thing{"code": "NO_RESULTS_ON_PAGE"}}}
@@ -190,7 +190,6 @@ func (f *fake) scoped(in request, all []thing, what string) (any, *wrong) {
 		in[what] = append(in[what].([]any), t)
 	}
 	page := listing(byZone, after)
-	page["kind"] = "compute#aggregatedList"
 	if f.unreached != "" {
 		page["unreachables"] = []any{"projects/lab-1/zones/" + f.unreached}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -35,9 +34,6 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 func (c *cloud) byZone(ctx context.Context, call, filter string) ([]resource, error) {
 	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
 	read := func(p page[map[string]resource]) (some []resource, err error) {
-		if p.Kind == "" { // with the fields that the call asks for, an empty list has no items either
-			return nil, errors.New("Google's response contains no list")
-		}
 		missing := p.Unreachables
 		for place, zone := range p.Items {
 			if !elsewhere(place) {

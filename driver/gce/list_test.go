@@ -48,9 +48,6 @@ func TestList(t *testing.T) {
 		}
 		f.unreached, f.warned = "", "us-central1-b"
 		drivertest.ListFails(t, c, drover.KindTransient)
-		f.warned, f.listless = "", true
-		drivertest.ListFails(t, c, drover.KindTransient)
-		f.listless = false
 		f.unreached, f.warned, f.pageSize = "europe-west1-b", "europe-west1-c", 1
 		drivertest.Create(t, c, requestFor("two"))
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
