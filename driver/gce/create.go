@@ -24,6 +24,9 @@ import (
 // used up. A later failure shows up as an instance that is no longer listed.
 const settleTime = 15 * time.Second
 
+// waitPause is the pause after a wait that ended early, which Google's servers may do when they are overloaded.
+const waitPause = time.Second
+
 // resourceName matches the names that Google accepts.
 var resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
@@ -70,6 +73,11 @@ func (c *cloud) settle(ctx context.Context, call, about string, body any, asks .
 		var next resource
 		err := c.api.do(short, "zoneOperations.wait", path.Base(begun.Zone)+"/"+begun.Name, nil, &next)
 		switch kind := errs.KindOf(err); {
+		case err == nil && next.Status != "DONE":
+			select {
+			case <-time.After(waitPause):
+			case <-short.Done():
+			}
 		case err == nil:
 			begun = next
 		case ctx.Err() == nil && short.Err() != nil, kind == drover.KindRateLimit, kind == drover.KindNotFound: // it continues, or ended long ago

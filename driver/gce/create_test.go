@@ -63,6 +63,17 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	})
+	t.Run("waits that end early are repeated once a second until the refusal", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.opTime, f.hurried = 3*time.Second, true
+			f.out["  SPOT"] = "STOCKOUT"
+			drivertest.RefusedAs(t, imitate(t, f, ""), requestFor("one", spot), drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot})
+			if waits := f.calls["compute.zoneOperations.wait"]; waits != 4 {
+				t.Errorf("%d calls", waits)
+			}
+		})
+	})
 	t.Run("vCPUs returned to a quota can be used again", func(t *testing.T) {
 		f := newFake()
 		f.cpus["PREEMPTIBLE_CPUS"] = 2

@@ -28,6 +28,7 @@ type fake struct {
 	kinds    []kind
 	bootTime time.Duration
 	opTime   time.Duration // how long an operation takes
+	hurried  bool          // waits for operations end at once
 	lag      time.Duration // how late a list shows a new instance
 	pageSize int           // 0: as requested
 	throttle bool
