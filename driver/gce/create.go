@@ -152,13 +152,25 @@ func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Ca
 	items = kit.MergeTags(as[metadata](given["metadata"]).values(), items)
 	made["labels"] = kit.MergeTags(as[map[string]string](given["labels"]), c.config.Labels, written)
 	made["metadata"] = object{"items": kit.EachTag(items, func(key, value string) object { return object{"key": key, "value": value} })}
-	made["disks"] = append([]any{boot}, as[[]any](given["disks"])...)
+	made["disks"] = append([]object{boot}, moreDisks(given)...)
 	made["scheduling"] = c.scheduling(as[object](given["scheduling"]), on)
 	c.setNetwork(made)
 	if c.config.ServiceAccount != "" {
 		made["serviceAccounts"] = []object{{"email": c.config.ServiceAccount, "scopes": []string{scope}}}
 	}
 	return made, nil
+}
+
+// moreDisks returns the template's disks. Those that are created with the instance are deleted with it, unless the
+// template says otherwise; by default, Google keeps them.
+func moreDisks(given object) []object {
+	all := as[[]object](given["disks"])
+	for _, d := range all {
+		if d["initializeParams"] != nil && d["autoDelete"] == nil {
+			d["autoDelete"] = true
+		}
+	}
+	return all
 }
 
 // bootDisk returns a disk as large as requested, and at least as large as the image. It is deleted with the instance.

@@ -270,7 +270,7 @@ func TestRequestedInstance(t *testing.T) {
 			labels: {team: a}, disk_type: pd-ssd, max_run: 48h`)
 		r := requestFor("one", candidate("g2-standard-4", "us-central1-a", drover.Spot))
 		r.Template = `{"minCpuPlatform": "Intel Ice Lake", "deletionProtection": true, "shieldedInstanceConfig": {"enableVtpm": false}, "labels": {"kind": "batch", "drover-fleet": "no"}, "metadata": {"items": [{"key": "x", "value": "y"}, {"key": "ssh-keys", "value": "z"}]},
-			"disks": [{"source": "projects/lab-1/zones/us-central1-a/disks/data", "mode": "READ_ONLY"}]}`
+			"disks": [{"source": "projects/lab-1/zones/us-central1-a/disks/data", "mode": "READ_ONLY"}, {"initializeParams": {"diskSizeGb": "50"}}, {"initializeParams": {}, "autoDelete": false}]}`
 		drivertest.Create(t, c, r)
 		in := inserted(t, f)
 		data := in.Metadata.values()
@@ -283,7 +283,7 @@ func TestRequestedInstance(t *testing.T) {
 		if s := in.Scheduling; s.MaxRunDuration.Seconds != 48*3600 || s.InstanceTerminationAction != "DELETE" || s.OnHostMaintenance != "TERMINATE" {
 			t.Errorf("scheduling: %+v", s)
 		}
-		if len(in.Disks) != 2 || !in.Disks[0].Boot || !strings.HasSuffix(in.Disks[0].InitializeParams.DiskType, "/pd-ssd") || in.Disks[0].InitializeParams.Labels["team"] != "a" {
+		if len(in.Disks) != 4 || in.Disks[1].AutoDelete || !in.Disks[2].AutoDelete || in.Disks[3].AutoDelete || !in.Disks[0].Boot || !strings.HasSuffix(in.Disks[0].InitializeParams.DiskType, "/pd-ssd") || in.Disks[0].InitializeParams.Labels["team"] != "a" {
 			t.Errorf("disks: %+v", in.Disks)
 		}
 		want := map[string]string{"team": "a", "kind": "batch", driver.TagFleet: "fleet", driver.TagName: "one"}
