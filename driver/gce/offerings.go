@@ -134,12 +134,19 @@ var (
 const (
 	oldestMetric = "CPUS"
 	spotMetric   = "PREEMPTIBLE_CPUS" // of every series
+	spotGPUs     = "PREEMPTIBLE_GPUS" // stands for the quota of each model, such as PREEMPTIBLE_NVIDIA_L4_GPUS
 	otherMetric  = "CPUS_PER_VM_FAMILY"
 )
 
-// quotaGroup returns the quota of a type in a market.
+// withGPUs matches the series with GPUs.
+var withGPUs = regexp.MustCompile(`^(a[2-9]|g[2-9])[a-z]*$`)
+
+// quotaGroup returns the quota of a type in a market. Spot types with GPUs have their own group: projects have vCPUs for
+// them long before they have GPUs, and a lack of GPUs must not block all spot types.
 func quotaGroup(providerType string, m drover.Market) string {
 	switch series := seriesOf(providerType); {
+	case m == drover.Spot && withGPUs.MatchString(series):
+		return spotGPUs + " " + strings.ToUpper(series)
 	case m == drover.Spot:
 		return spotMetric
 	case slices.Contains(oldestSeries, series):

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 // covers C6 C10
@@ -25,7 +26,7 @@ func TestOfferings(t *testing.T) {
 			"c4a-standard-1 us-central1-a on_demand $0.049 CPUS_PER_VM_FAMILY C4A 4Gi arm64 0",
 			"e2-standard-4 us-central1-a on_demand $0.13402284 CPUS 16Gi amd64 0",
 			"g2-standard-4 us-central1-a on_demand $0.706824 CPUS_PER_VM_FAMILY G2 16Gi amd64 1",
-			"g2-standard-4 us-central1-a spot $0.28268 PREEMPTIBLE_CPUS 16Gi amd64 1",
+			"g2-standard-4 us-central1-a spot $0.28268 PREEMPTIBLE_GPUS G2 16Gi amd64 1",
 			"n2-standard-2 us-central1-a on_demand $0.097118 N2_CPUS 8Gi amd64 0",
 			"n2-standard-2 us-central1-a spot $0.02354 PREEMPTIBLE_CPUS 8Gi amd64 0",
 		}
@@ -170,6 +171,18 @@ func TestQuotaGroups(t *testing.T) {
 			}
 			if got := quotaGroup(name, drover.Spot); got != spotMetric {
 				t.Errorf("%s counts under %s on spot", name, got)
+			}
+		}
+	})
+	t.Run("a lack of GPUs blocks neither other spot types nor the whole cloud", func(t *testing.T) {
+		for name, want := range map[string]string{"g2-standard-4": "PREEMPTIBLE_GPUS G2", "a2-highgpu-1g": "PREEMPTIBLE_GPUS A2", "g1-small": spotMetric} {
+			if got := quotaGroup(name, drover.Spot); got != want {
+				t.Errorf("%s counts under %s, want %s", name, got, want)
+			}
+		}
+		for _, metric := range []string{"GPUS_ALL_REGIONS", "PREEMPTIBLE_NVIDIA_L4_GPUS", "NVIDIA_L4_GPUS"} {
+			if got := drover.AsError(errs.Classify("", ofOperation(kit.Answer{Code: "QUOTA_EXCEEDED " + metric})), ""); got.Kind != drover.KindQuota || got.Scope != drover.ScopeQuotaGroup {
+				t.Errorf("%s: %+v", metric, got)
 			}
 		}
 	})
