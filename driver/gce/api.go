@@ -266,7 +266,8 @@ type credentials struct {
 	found    kit.Cache[*auth.Credentials] // one entry, with an empty name
 }
 
-// RoundTrip makes a signed request. If there are no credentials, the next request looks for them again.
+// RoundTrip makes a signed request. If there are no credentials, or if they give no token, the next request looks for
+// them again: a key may have been replaced.
 func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	who, err := c.found.Get(r.Context(), "", c.detect)
 	if err != nil {
@@ -274,6 +275,7 @@ func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	token, err := who.Token(r.Context())
 	if err != nil {
+		c.found.Forget()
 		return nil, err
 	}
 	r = r.Clone(r.Context())

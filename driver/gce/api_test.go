@@ -150,6 +150,24 @@ func TestRequestsAreSigned(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a key that Google refuses is read again, since it may have been replaced", func(t *testing.T) {
+		file := account(t, server.URL)
+		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+		c := signing("googleapis.com")
+		if err := c.Stop(t.Context(), "us-central1-a/one"); drover.KindOf(err) != drover.KindAuthentication {
+			t.Error(err)
+		}
+		good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"access_token": "new", "token_type": "Bearer", "expires_in": 3600}`)
+		}))
+		t.Cleanup(good.Close)
+		drivertest.Must(t, os.Rename(account(t, good.URL), file))
+		drivertest.Must(t, c.Stop(t.Context(), "us-central1-a/one"))
+		if sent.Get("Authorization") != "Bearer new" {
+			t.Errorf("%v", sent)
+		}
+	})
 	t.Run("the project defaults to the credentials'", func(t *testing.T) {
 		a, err := connect(t.Context(), Config{}, nil, nil)
 		if err != nil || a.project != "lab-3" {
