@@ -60,9 +60,6 @@ func (b *Bulk) work() {
 			return
 		}
 		b.call(batch)
-		for _, one := range batch {
-			close(one.done)
-		}
 	}
 }
 
@@ -75,5 +72,6 @@ func (b *Bulk) call(batch []*lone) {
 		if one.err = err; alone {
 			one.err = b.Call(one.ctx, []string{one.id})
 		}
+		close(one.done)
 	}
 }

@@ -58,9 +58,13 @@ func TestBulk(t *testing.T) {
 				go func() { results[id] <- e.Do(t.Context(), id) }()
 				synctest.Wait()
 			}
-			for id, result := range results {
-				if err := <-result; (err != nil) != (id == "bad") {
+			began := time.Now()
+			for i, id := range []string{"first", "bad", "good"} { // "first" alone, then both others together, then one by one
+				if err := <-results[id]; (err != nil) != (id == "bad") {
 					t.Errorf("%s: %v", id, err)
+				}
+				if took := time.Since(began); took != []time.Duration{1, 3, 4}[i]*time.Second {
+					t.Errorf("%s was answered after %v", id, took)
 				}
 			}
 			if !ended["first"] || !ended["good"] {
