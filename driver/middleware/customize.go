@@ -41,6 +41,14 @@ func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 // Unwrap returns the cloud within.
 func (c *customized) Unwrap() driver.Cloud { return c.Cloud }
 
+// Capabilities are the cloud's, but with a text that contains the zone, one call tries only one candidate: a lack of
+// capacity would otherwise block candidates in other zones, which Create leaves out.
+func (c *customized) Capabilities() driver.Capabilities {
+	can := c.Cloud.Capabilities()
+	can.ManyCandidates = can.ManyCandidates && !strings.Contains(c.custom.Template+c.custom.Init, "{zone}")
+	return can
+}
+
 // Create fills in the texts. A text that contains the zone is right for one zone only, so Create then keeps only
 // candidates in the first one's zone.
 func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {

@@ -77,6 +77,14 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("got %q for %v", g.got.Template, g.got.Candidates)
 		}
 	})
+	t.Run("with a text that contains the zone, one call tries only one candidate", func(t *testing.T) {
+		for text, want := range map[string]bool{"": true, "#!/bin/sh\necho {name}": true, "#!/bin/sh\necho {zone}": false} {
+			c, err := middleware.Customize(capable{can: driver.Capabilities{ManyCandidates: true}}, middleware.Custom{Init: text})
+			if err != nil || c.Capabilities().ManyCandidates != want {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	})
 	for name, refused := range map[string]struct {
 		custom middleware.Custom
 		can    driver.Capabilities
