@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -62,14 +61,6 @@ func CollectNumbered[T any](page func(number int) (some []T, last int, err error
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-// Answered returns an error if a request failed or was answered with one.
-func Answered(answer *http.Response, err error) error {
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		return errors.New(answer.Status)
-	}
-	return err
 }
 
 // maxWait limits the wait that a cloud can request.

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -33,7 +34,11 @@ func (g Gate) Send(r *http.Request, next http.RoundTripper, call string, rates .
 		return nil, err
 	}
 	answer, err := next.RoundTrip(r)
-	g.count(call, Answered(answer, err))
+	result := err
+	if err == nil && answer.StatusCode >= http.StatusBadRequest {
+		result = errors.New(answer.Status)
+	}
+	g.count(call, result)
 	return answer, err
 }
 
