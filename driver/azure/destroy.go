@@ -81,14 +81,14 @@ func madeAt(tags map[string]string) drover.Time {
 }
 
 // Remove removes a leftover. Azure refuses if an instance owns it.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	at := slices.IndexFunc(parts, func(p struct{ kind, list, remove string }) bool { return p.kind == s.Kind })
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
+	at := slices.IndexFunc(parts, func(p struct{ kind, list, remove string }) bool { return p.kind == l.Kind })
 	if at < 0 {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", l.Kind)
 	}
-	err := c.api.do(ctx, parts[at].remove, s.ID, nil, nil)
+	err := c.api.do(ctx, parts[at].remove, l.ID, nil, nil)
 	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}
-	return errs.Classify("remove "+s.Kind+" "+s.ID, err)
+	return errs.Classify("remove "+l.Kind+" "+l.ID, err)
 }

@@ -263,7 +263,7 @@ func TestDescribe(t *testing.T) {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegion()
 		r.pageSize = 1

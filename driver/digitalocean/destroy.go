@@ -91,15 +91,15 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Count > 0 }
 
 // Remove deletes a tag that nothing has, or a login key.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	switch s.Kind {
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
+	switch l.Kind {
 	case leftoverTag:
-		return errs.Gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
+		return errs.Gone("removing the tag "+l.ID, c.removeTag(ctx, l.ID))
 	case leftoverKey:
-		_, err := c.api.Keys.DeleteByFingerprint(ctx, s.ID)
-		return errs.Gone("removing the login key "+s.ID, err)
+		_, err := c.api.Keys.DeleteByFingerprint(ctx, l.ID)
+		return errs.Gone("removing the login key "+l.ID, err)
 	}
-	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
+	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", l.Kind)
 }
 
 func (c *cloud) removeTag(ctx context.Context, name string) error {

@@ -299,7 +299,7 @@ func TestList(t *testing.T) {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t)
 	f.tags["drover:other:k:v"] = "drover:other:k:v"

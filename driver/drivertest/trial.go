@@ -249,12 +249,12 @@ func told(all map[string]driver.Instance) string {
 
 // tidy waits until nothing is left of the fleet except what its instances share.
 func (t *trial) tidy(ctx context.Context) error {
-	sweeper, can := driver.As[driver.Reaper](t.cloud)
+	reaper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
 		return nil
 	}
 	return t.eventually(ctx, "nothing is left behind except shared resources", func(ctx context.Context) (bool, error) {
-		left, err := sweeper.Leftovers(ctx, t.Fleet)
+		left, err := reaper.Leftovers(ctx, t.Fleet)
 		return !slices.ContainsFunc(left, func(s driver.Leftover) bool { return !s.Shared }), err
 	})
 }

@@ -82,19 +82,19 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 }
 
 // Remove removes a leftover. A volume that is attached again stays.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
 	for _, of := range leftovers {
-		if of.kind != s.Kind {
+		if of.kind != l.Kind {
 			continue
 		}
 		if of.shared {
 			c.made.Forget()
 		}
-		err := c.api.do(ctx, of.remove, params{of.id: s.ID}, nil)
+		err := c.api.do(ctx, of.remove, params{of.id: l.ID}, nil)
 		if errs.CodeOf(err) == "VolumeInUse" {
 			return nil
 		}
-		return errs.Gone("remove "+s.Kind+" "+s.ID, err)
+		return errs.Gone("remove "+l.Kind+" "+l.ID, err)
 	}
-	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
+	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", l.Kind)
 }

@@ -206,7 +206,7 @@ func TestDestroy(t *testing.T) {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
 	c := imitate(t, f, "")

@@ -299,10 +299,10 @@ func (c *cloud) Leftovers(ctx context.Context, _ string) ([]driver.Leftover, err
 }
 
 // Remove removes a leftover, which the protocol calls a stray.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	said := stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Shared: s.Shared}
-	if s.Created != 0 {
-		at := s.Created.Std().UTC().Truncate(time.Second)
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
+	said := stray{Kind: l.Kind, ID: l.ID, Tags: l.Tags, Shared: l.Shared}
+	if l.Created != 0 {
+		at := l.Created.Std().UTC().Truncate(time.Second)
 		said.Created = &at
 	}
 	return c.call(ctx, "remove", said, nil)

@@ -43,13 +43,13 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 }
 
 // Remove deletes a disk. A disk that is attached again stays.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	if s.Kind != leftoverDisk {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s: %s", s.Kind, s.ID)
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
+	if l.Kind != leftoverDisk {
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s: %s", l.Kind, l.ID)
 	}
-	err := c.api.do(ctx, "disks.delete", s.ID, nil, &resource{})
+	err := c.api.do(ctx, "disks.delete", l.ID, nil, &resource{})
 	if errs.CodeOf(err) == "resourceInUseByAnotherResource" {
 		return nil
 	}
-	return errs.Gone("remove "+s.Kind+" "+s.ID, err)
+	return errs.Gone("remove "+l.Kind+" "+l.ID, err)
 }

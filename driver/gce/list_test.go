@@ -196,7 +196,7 @@ func TestVerifyHostKey(t *testing.T) {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
 	c := imitate(t, f, "")

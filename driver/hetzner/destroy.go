@@ -54,11 +54,11 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover,
 }
 
 // Remove deletes a key.
-func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	id, err := strconv.ParseInt(s.ID, 10, 64)
-	if err != nil || s.Kind != leftoverKey {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
+func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
+	id, err := strconv.ParseInt(l.ID, 10, 64)
+	if err != nil || l.Kind != leftoverKey {
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", l.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
-	return errs.Gone("remove "+s.Kind+" "+s.ID, err)
+	return errs.Gone("remove "+l.Kind+" "+l.ID, err)
 }

@@ -294,7 +294,7 @@ func TestLabels(t *testing.T) {
 }
 
 // covers C7
-func TestSweep(t *testing.T) {
+func TestReap(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "labels: {team: vision}")
 	drivertest.Create(t, c, request("one"))

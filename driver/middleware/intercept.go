@@ -147,15 +147,15 @@ func (c *intercepted) Attribute(ctx context.Context, name string) (text string, 
 }
 
 func (c *intercepted) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
-	err = onlyIf(ctx, c, Call{Method: MethodLeftovers}, func(ctx context.Context, s driver.Reaper) (err error) {
-		all, err = s.Leftovers(ctx, fleet)
+	err = onlyIf(ctx, c, Call{Method: MethodLeftovers}, func(ctx context.Context, r driver.Reaper) (err error) {
+		all, err = r.Leftovers(ctx, fleet)
 		return err
 	})
 	return all, err
 }
 
-func (c *intercepted) Remove(ctx context.Context, s driver.Leftover) error {
-	return onlyIf(ctx, c, Call{Method: MethodRemove, ID: s.Kind + " " + s.ID}, func(ctx context.Context, sweeper driver.Reaper) error { return sweeper.Remove(ctx, s) })
+func (c *intercepted) Remove(ctx context.Context, l driver.Leftover) error {
+	return onlyIf(ctx, c, Call{Method: MethodRemove, ID: l.Kind + " " + l.ID}, func(ctx context.Context, r driver.Reaper) error { return r.Remove(ctx, l) })
 }
 
 // answer makes a call that returns a list. If the call fails, the list is nil.

@@ -83,7 +83,7 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 	grower, _ := driver.As[driver.DiskGrower](c)
 	historian, _ := driver.As[driver.PriceHistorian](c)
 	finder, _ := driver.As[driver.ImageFinder](c)
-	sweeper, _ := driver.As[driver.Reaper](c)
+	reaper, _ := driver.As[driver.Reaper](c)
 	attributes, _ := driver.As[driver.Attributes](c)
 	return map[string]func(context.Context) error{
 		"list_offerings":    func(ctx context.Context) error { return lists(c.Offerings(ctx)) },
@@ -95,8 +95,8 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 		"start i":           func(ctx context.Context) error { return starter.Start(ctx, "i") },
 		"grow_disk i":       func(ctx context.Context) error { return grower.GrowDisk(ctx, "i", 1) },
 		"find_images i":     func(ctx context.Context) error { return lists(finder.FindImages(ctx, "i", "")) },
-		"list_leftovers":    func(ctx context.Context) error { return lists(sweeper.Leftovers(ctx, "f")) },
-		"remove disk i":     func(ctx context.Context) error { return sweeper.Remove(ctx, driver.Leftover{Kind: "disk", ID: "i"}) },
+		"list_leftovers":    func(ctx context.Context) error { return lists(reaper.Leftovers(ctx, "f")) },
+		"remove disk i":     func(ctx context.Context) error { return reaper.Remove(ctx, driver.Leftover{Kind: "disk", ID: "i"}) },
 		"read_attribute a": func(ctx context.Context) error {
 			text, err := attributes.Attribute(ctx, "a")
 			if err == nil && text != "text" {
