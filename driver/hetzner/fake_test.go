@@ -33,6 +33,7 @@ type fake struct {
 	refuse   func() code       // returns the error for create calls
 	listed   func()            // called after each page of a list
 	uncount  bool              // a page does not contain the number of the last one
+	stuck    bool              // every page of a list is the first
 	garbled  map[string]string // the answers of requests that succeed, by kind, instead of the right ones
 	oldest   int64
 }
@@ -166,7 +167,9 @@ func (f *fake) list(q url.Values) any {
 	}
 	slices.SortFunc(all, func(a, b *fakeServer) int { return cmp.Compare(a.ID, b.ID) })
 	page, _ := strconv.Atoi(q.Get("page"))
-	page = max(1, page)
+	if page = max(1, page); f.stuck {
+		page = 1
+	}
 	last := max(1, (len(all)+f.pageSize-1)/f.pageSize)
 	if f.listed != nil {
 		defer f.listed()

@@ -227,7 +227,7 @@ func TestList(t *testing.T) {
 }
 
 func TestGarbledResponses(t *testing.T) {
-	t.Run("all pages are read if the number of the last one is missing", func(t *testing.T) {
+	t.Run("all pages are read if the number of the last one is missing, and a repeated page is an error", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		for i := range 3*f.pageSize + 1 {
@@ -237,6 +237,8 @@ func TestGarbledResponses(t *testing.T) {
 		if got := drivertest.Listed(t, c); len(got) != len(f.servers) {
 			t.Errorf("%d of %d servers are listed", len(got), len(f.servers))
 		}
+		f.stuck = true // as behind a cache that ignores the page
+		drivertest.ListFails(t, c, drover.KindTransient)
 	})
 	for _, text := range []string{"", "{}", "null", "<html></html>", `{"servers": [{"id": 1`} {
 		t.Run(fmt.Sprintf("the response %q is a transient error", text), func(t *testing.T) {

@@ -3,7 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -19,15 +19,15 @@ import (
 const pageSize = 50
 
 // List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires. The number of
-// the last page may be missing; then the next page's shows that there are more. A response without page numbers may
-// be incomplete.
+// the last page may be missing; then the next page's shows that there are more. A response without page numbers, or
+// with another page, may be incomplete.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
 			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
 		})
-		if err == nil && answer.Meta.Pagination == nil {
-			err = errors.New("Hetzner's response contains no page numbers")
+		if err == nil && kit.Value(answer.Meta.Pagination).Page != page {
+			err = fmt.Errorf("Hetzner's response is not page %d", page)
 		}
 		if err != nil {
 			return nil, 0, err
