@@ -74,7 +74,9 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	p["storageProfile"], p["osProfile"], p["networkProfile"] = c.storage(r, candidate), c.system(r), c.network(r)
 	if candidate.Market == drover.Spot {
 		p["priority"], p["evictionPolicy"] = "Spot", "Delete"
-		p["billingProfile"] = object{"maxPrice": -1} // up to the on-demand price
+		if p["billingProfile"] == nil {
+			p["billingProfile"] = object{"maxPrice": -1} // up to the on-demand price
+		}
 	}
 	return vm, nil
 }

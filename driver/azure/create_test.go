@@ -272,15 +272,18 @@ func TestRequestedInstance(t *testing.T) {
 			}}]}
 		}}`, asked(t, r, one))
 	})
-	t.Run("a spot instance is deleted on eviction and costs at most the on-demand price", func(t *testing.T) {
-		r, one := newRegion(), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot))
-		drivertest.Create(t, imitate(t, r, ""), one)
-		vm := asked(t, r, one)
-		p := vm["properties"].(object)
-		expect(t, `{"priority": "Spot", "evictionPolicy": "Delete", "billingProfile": {"maxPrice": -1}}`,
-			object{"priority": p["priority"], "evictionPolicy": p["evictionPolicy"], "billingProfile": p["billingProfile"]})
-		if zones, has := vm["zones"]; has {
-			t.Errorf("zones: %v", zones)
+	t.Run("a spot instance is deleted on eviction and costs at most the on-demand price, or what the template says", func(t *testing.T) {
+		for template, most := range map[string]string{"": "-1", `{"properties": {"billingProfile": {"maxPrice": 0.5}}}`: "0.5"} {
+			r, one := newRegion(), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot))
+			one.Template = template
+			drivertest.Create(t, imitate(t, r, ""), one)
+			vm := asked(t, r, one)
+			p := vm["properties"].(object)
+			expect(t, `{"priority": "Spot", "evictionPolicy": "Delete", "billingProfile": {"maxPrice": `+most+`}}`,
+				object{"priority": p["priority"], "evictionPolicy": p["evictionPolicy"], "billingProfile": p["billingProfile"]})
+			if zones, has := vm["zones"]; has {
+				t.Errorf("zones: %v", zones)
+			}
 		}
 	})
 	t.Run("follows the configuration and the template", func(t *testing.T) {
