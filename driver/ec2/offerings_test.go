@@ -168,6 +168,11 @@ func TestPriceHistory(t *testing.T) {
 		if want := want[0].Price + 730*(drover.Dollar/10/730); err != nil || len(got) != 2 || got[0].Price != want {
 			t.Errorf("%v, with a volume that costs %v: %v", err, want, got)
 		}
+		own := imitate(t, f, "list_types: false, types: [{name: mine, provider_type: m7i.large, vcpus: 2, memory: 8Gi, price: 0.2, spot_price: 0.07}]")
+		got, err = own.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.Spot, hour(24))
+		if len(got) != 1 || got[0].Price != 70_000_000 || err != nil {
+			t.Errorf("%v, for a configured type: %v", err, got)
+		}
 		got, err = c.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.OnDemand, hour(24))
 		if len(got) != 1 || got[0].Price != 100_800_000 || err != nil {
 			t.Error(got, err)

@@ -135,9 +135,9 @@ func (c *cloud) spotHistory(ctx context.Context, since drover.Time, in params) (
 	return listAll[spotPrice](ctx, c.api, "DescribeSpotPriceHistory", "spotPriceHistorySet>item", in)
 }
 
-// PriceHistory returns the spot market's history; the on-demand market has one price, listed or configured.
+// PriceHistory returns the spot market's history. On demand and for configured types, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
-	if m != drover.Spot {
+	if m != drover.Spot || kit.IsStatic(c.config.Types, providerType) {
 		return driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	}
 	history, err := c.spotHistory(ctx, since, params{"InstanceTypes": []string{providerType}, "AvailabilityZone": zone})
