@@ -29,12 +29,20 @@ func (c *Cron) decode(d *decoder, n *node) {
 	if !d.want(n, scalar) {
 		return
 	}
-	_, err := cronFields.Parse(n.text)
-	if err != nil || strings.Contains(n.text, "TZ=") {
+	if !isCron(n.text) {
 		d.add(n, quote(n.text)+" is not a valid cron expression", `write "0 8 * * mon-fri" for eight o'clock on working days`)
 		return
 	}
 	*c = Cron(n.text)
+}
+
+// isCron refuses time zones before parsing: the parser panics on one with nothing after it.
+func isCron(text string) bool {
+	if strings.Contains(text, "TZ=") {
+		return false
+	}
+	_, err := cronFields.Parse(text)
+	return err == nil
 }
 
 func (Cron) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
