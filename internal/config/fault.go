@@ -121,8 +121,9 @@ func (f *faults) err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	list = slices.Compact(list)
-	if more := len(list) - maxFaults + f.count - len(f.list); more > 0 {
-		list = append(list[:maxFaults], Fault{File: f.file, Message: fmt.Sprintf("and %d more", more)})
+	shown := min(len(list), maxFaults)
+	if more := len(list) - shown + f.count - len(f.list); more > 0 {
+		list = append(list[:shown], Fault{File: f.file, Message: fmt.Sprintf("and %d more", more)})
 	}
 	return list
 }
