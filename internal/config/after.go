@@ -35,10 +35,14 @@ func (c *checker) names(jobs []jobFile) {
 // dependencies checks that jobs depend on existing jobs; line has the position of each name.
 func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []string) {
 	unknown := func(at *node, name, own string) {
-		if line[name] == 0 {
-			others := slices.DeleteFunc(slices.Clone(known), func(other string) bool { return other == own })
-			c.addUnknown(at, "there is no job "+quote(name)+" in this batch", name, others)
+		if line[name] > 0 {
+			return
 		}
+		var others []string
+		if !c.full() { // copying the names for each of many faults would take minutes
+			others = slices.DeleteFunc(slices.Clone(known), func(other string) bool { return other == own })
+		}
+		c.addUnknown(at, "there is no job "+quote(name)+" in this batch", name, others)
 	}
 	for i, j := range jobs {
 		inputs := c.at(i, "inputs")

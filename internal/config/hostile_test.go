@@ -43,6 +43,21 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
+func TestManyUnknownJobsAreRefusedFast(t *testing.T) {
+	var jobs []string
+	for i := range 10_000 {
+		jobs = append(jobs, fmt.Sprintf(`{"name": "j%d", "command": ["x"], "after": [%s]}`, i, strings.Repeat(`"none", `, 14)+`"none"`))
+	}
+	began := cpuTime(t)
+	_, err := config.ParseSubmission("body", []byte(`{"name": "b", "jobs": [`+strings.Join(jobs, ", ")+`]}`))
+	if err == nil || !strings.HasSuffix(err.Error(), "and 149980 more") {
+		t.Errorf("%.200v", err)
+	}
+	if took := cpuTime(t) - began; took > 10*time.Second {
+		t.Errorf("reading took %v", took)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
