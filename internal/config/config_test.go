@@ -157,6 +157,14 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+func TestASecretAtTheWrongPlaceIsNotRepeated(t *testing.T) {
+	_, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\nsecret: hunter2\n"), "")
+	want := "drover.yaml:3:1: unknown key \"secret\"\n    hint: write notify: {secret: …}"
+	if diff := cmp.Diff(want, text(err)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestHash(t *testing.T) {
 	hash := func(text string) string {
 		c, err := config.Parse("drover.yaml", []byte(text), "/etc")

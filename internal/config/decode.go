@@ -151,7 +151,7 @@ func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 			continue
 		}
 		if slices.Contains(names(d.fieldsOf(inner)), e.key.text) {
-			d.add(e.key, message, fmt.Sprintf("write %s: {%s: %s}", f.name, e.key.text, e.value.text))
+			d.add(e.key, message, fmt.Sprintf("write %s: {%s: …}", f.name, e.key.text)) // the value may be a secret
 			return
 		}
 	}

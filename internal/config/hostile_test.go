@@ -96,8 +96,8 @@ func TestLoad(t *testing.T) {
 
 func TestHintSaysWhereAKeyBelongs(t *testing.T) {
 	for job, want := range map[string]string{
-		"memory: 1Gi": "write resources: {memory: 1Gi}",
-		"zone: a":     "write placement: {zone: a}",
+		"memory: 1Gi": "write resources: {memory: …}",
+		"zone: a":     "write placement: {zone: …}",
 	} {
 		_, err := config.ParseBatch("batch.yaml", []byte("jobs: [{name: a, command: [true], "+job+"}]"), ".")
 		if err == nil || !strings.Contains(err.Error(), want) {
