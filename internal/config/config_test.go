@@ -131,7 +131,11 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("from a file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "empty"), []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("DROVER_TEST_SECRET", "from the environment")
+	t.Setenv("DROVER_TEST_EMPTY", "")
 	for text, want := range map[string]string{"${env:DROVER_TEST_SECRET}": "from the environment", "file:token": "from a file"} {
 		t.Run(text+" is read", func(t *testing.T) {
 			var got keys
@@ -144,9 +148,11 @@ func TestSecrets(t *testing.T) {
 		})
 	}
 	for own, want := range map[string]string{
-		"hunter2":                 "a secret must not be in the file itself\n    hint: write ${env:NAME} for an environment variable, or file:PATH",
-		"${env:DROVER_TEST_NONE}": "the environment variable DROVER_TEST_NONE is not set",
-		"file:none":               "reading a secret: open " + dir + "/none: no such file or directory",
+		"hunter2":                  "a secret must not be in the file itself\n    hint: write ${env:NAME} for an environment variable, or file:PATH",
+		"${env:DROVER_TEST_NONE}":  "the environment variable DROVER_TEST_NONE is not set",
+		"${env:DROVER_TEST_EMPTY}": "the environment variable DROVER_TEST_EMPTY is not set",
+		"file:empty":               "the secret in empty is empty",
+		"file:none":                "reading a secret: open " + dir + "/none: no such file or directory",
 	} {
 		t.Run(own+" is refused", func(t *testing.T) {
 			err := cloud(t, dir, `region: eu, token: "`+own+`"`).Decode(&keys{})

@@ -154,11 +154,11 @@ func parseSecret(text string) (secretSource, error) {
 		WithHint("write ${env:NAME} for an environment variable, or file:PATH")
 }
 
-// read reads the secret; a file's last line break is not part of it.
+// read reads the secret, which must not be empty; a file's last line break is not part of it.
 func (s secretSource) read(dir string) (drover.Secret, error) {
 	if s.env != "" {
-		text, ok := os.LookupEnv(s.env)
-		if !ok {
+		text := os.Getenv(s.env)
+		if text == "" {
 			return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the environment variable %s is not set", s.env)
 		}
 		return drover.NewSecret(text), nil
@@ -168,14 +168,17 @@ func (s secretSource) read(dir string) (drover.Secret, error) {
 		return drover.Secret{}, fmt.Errorf("reading a secret: %w", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	text := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case err != nil:
 		return drover.Secret{}, fmt.Errorf("reading a secret: %w", err)
-	case len(text) > maxSecret:
+	case len(data) > maxSecret:
 		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the secret in %s is larger than 64 KiB", s.file)
+	case text == "":
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the secret in %s is empty", s.file)
 	}
-	return drover.NewSecret(strings.TrimRight(string(text), "\r\n")), nil
+	return drover.NewSecret(text), nil
 }
 
 // resolve makes a relative path relative to dir.
