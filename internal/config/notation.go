@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,11 +90,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	wrong := drover.Errorf(drover.KindInvalid, "%s is not a duration (write, for example, 90s or 1h30m)", quote(text))
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
 	unit := strings.TrimSpace(text[len(number):])
-	count, whole := atoi(number)
+	count, notSmall := strconv.ParseUint(number, 10, 19)
 	switch {
 	case err == nil:
 		return 0, drover.Errorf(drover.KindInvalid, "%s must not be negative", text)
-	case !whole:
+	case notSmall != nil:
 		return 0, wrong
 	case unit == "":
 		return 0, wrong.WithHint("%s has no unit; for seconds write %ss", text, text)
@@ -128,12 +129,6 @@ func ParseSize(text string) (drover.Bytes, error) {
 		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
 	}
 	return 0, wrong.WithHint("the units are Ki, Mi, Gi and Ti, or K, M, G and T")
-}
-
-// atoi parses a small count.
-func atoi(s string) (n int, ok bool) {
-	_, err := fmt.Sscanf(s, "%d", &n)
-	return n, err == nil && fmt.Sprint(n) == s && n < 1_000_000
 }
 
 // maxSecret limits the size of a file with a secret.
