@@ -46,7 +46,7 @@ func (u *baseURL) decode(d *decoder, n *node) {
 	}
 	parsed, err := url.Parse(n.text)
 	switch {
-	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
+	case err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
 		d.add(n, quote(n.text)+" is not a URL", "write https://HOST or http://HOST:PORT")
 	case parsed.User != nil:
 		d.add(n, "a URL must not contain a user name or password", "write "+parsed.Scheme+"://"+parsed.Host)
@@ -58,5 +58,5 @@ func (u *baseURL) decode(d *decoder, n *node) {
 }
 
 func (baseURL) schema() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Pattern: `^https?://[^/?#@]+/?$`}
+	return &jsonschema.Schema{Type: "string", Pattern: `^https?://[^/?#@:][^/?#@]*/?$`}
 }
