@@ -142,6 +142,8 @@ func (p Pool) checkGroup(f *faults, n *node) {
 		f.add(cmp.Or(n.get("zones"), k), "a node group must be in one zone of one cloud", "write zones: [ZONE], and configure one pool per zone")
 	case p.Jobs != nil && *p.Jobs:
 		f.add(n.find("jobs"), "a node group cannot allow jobs: jobs and pods together would overcommit its instances", "leave it out")
+	case len(p.Schedule) > 0:
+		f.add(n.find("schedule"), "a node group cannot have a schedule: the cluster's autoscaler sets its size", "leave it out")
 	case p.OrphanTimeout != 0:
 		f.add(n.find("orphan_timeout"), "a node group cannot have orphan_timeout: with no controller, a node would power off under its pods", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
