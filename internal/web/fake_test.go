@@ -19,7 +19,7 @@ import (
 )
 
 // nasty is text that tries in every way to escape from text, an attribute or an address, and to become markup.
-const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}"
+const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}\r\rdata: more"
 
 // fake is a Service that returns the same nasty text everywhere, and records its calls.
 type fake struct {

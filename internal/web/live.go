@@ -84,11 +84,11 @@ func beginEvents(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// sendMessage sends a message of several lines.
+// sendMessage sends a message of several lines of HTML. A carriage return would end a line of the stream as well.
 func sendMessage(w io.Writer, text []byte) error {
 	var b bytes.Buffer
-	for line := range bytes.Lines(text) {
-		fmt.Fprintf(&b, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	for line := range bytes.Lines(bytes.ReplaceAll(text, []byte("\r"), []byte("&#13;"))) {
+		fmt.Fprintf(&b, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	b.WriteByte('\n')
 	_, err := b.WriteTo(w)

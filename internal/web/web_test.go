@@ -127,6 +127,9 @@ func liveOf(t *testing.T, b browser, path string) string {
 	}
 	var data strings.Builder
 	for lines := bufio.NewScanner(answer.Body); lines.Scan() && lines.Text() != ""; {
+		if strings.Contains(lines.Text(), "\r") {
+			t.Errorf("%s ends a line early: %q", path, lines.Text())
+		}
 		data.WriteString(strings.TrimPrefix(lines.Text(), "data: ") + "\n")
 	}
 	return data.String()
