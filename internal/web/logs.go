@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -337,7 +336,7 @@ func send(w http.ResponseWriter, from io.ReadCloser, kind, name string) error {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	if _, err := io.Copy(w, from); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := io.Copy(w, from); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil

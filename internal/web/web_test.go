@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -652,27 +653,22 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// broken is a reader that fails.
-type broken struct{}
-
-func (broken) Read([]byte) (int, error) { return 0, errors.New("gone") }
-func (broken) Close() error             { return nil }
-
 func TestIncompleteLogIsAnError(t *testing.T) {
-	svc := &fake{logs: func(drover.LogRequest) io.ReadCloser {
-		return struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(strings.NewReader("the beginning"), broken{}), broken{}}
-	}}
-	b := letIn(t, svc, drover.RoleView)
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+"/jobs/17.3/logs/raw", nil)
-	answer, err := b.Do(r)
-	if err == nil {
-		_, err = io.ReadAll(answer.Body)
-		answer.Body.Close()
-	}
-	if err == nil {
-		t.Error("it looks complete")
+	for _, cause := range []error{errors.New("gone"), context.Canceled} { // the latter when the controller shuts down
+		t.Run(cause.Error(), func(t *testing.T) {
+			svc := &fake{logs: func(drover.LogRequest) io.ReadCloser {
+				return io.NopCloser(io.MultiReader(strings.NewReader("the beginning"), iotest.ErrReader(cause)))
+			}}
+			b := letIn(t, svc, drover.RoleView)
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+"/jobs/17.3/logs/raw", nil)
+			answer, err := b.Do(r)
+			if err == nil {
+				_, err = io.ReadAll(answer.Body)
+				answer.Body.Close()
+			}
+			if err == nil {
+				t.Error("it looks complete")
+			}
+		})
 	}
 }
