@@ -87,7 +87,7 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 	f.User, f.Role, f.Now = r.who.User, r.who.Role, r.now
 	f.Operate, f.Submit = r.may(drover.RoleOperate), r.may(drover.RoleSubmit)
 	f.Done = r.URL.Query().Has("done")
-	if f.Back = r.URL.Path; r.Method == http.MethodGet {
+	if f.Back = r.URL.EscapedPath(); r.Method == http.MethodGet {
 		f.Back = above(r.URL)
 	}
 	if p.live {
@@ -101,13 +101,14 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 
 // above returns the address of the page above an address. Above a search is the form for it.
 func above(u *url.URL) string {
-	if job, ok := strings.CutSuffix(u.Path, "/outputs/file"); ok {
+	page := u.EscapedPath() // so that no %2F makes it another host's address
+	if job, ok := strings.CutSuffix(page, "/outputs/file"); ok {
 		return job
 	}
-	if dir := path.Dir(u.Path); dir != "/" || u.RawQuery == "" {
+	if dir := path.Dir(page); dir != "/" || u.RawQuery == "" {
 		return dir
 	}
-	return u.Path
+	return page
 }
 
 // menu returns the part of the navigation that the reader can use.

@@ -34,7 +34,7 @@ var everyPage = []string{
 func TestHostileText(t *testing.T) {
 	b := letIn(t, &fake{}, drover.RoleAdmin)
 	for _, path := range append(slices.Clone(everyPage), "/jobs?q="+url.QueryEscape(nasty), "/instances?cloud="+url.QueryEscape(nasty), "/costs?by=label&label="+url.QueryEscape(nasty),
-		"/offers?cloud="+url.QueryEscape(nasty), "/jobs/"+url.PathEscape(nasty), "/events?level="+url.QueryEscape(nasty)) {
+		"/offers?cloud="+url.QueryEscape(nasty), "/jobs/"+url.PathEscape(nasty), "/events?level="+url.QueryEscape(nasty), "/%2Fexample.org?"+url.QueryEscape(nasty)) {
 		t.Run(path, func(t *testing.T) {
 			_, text, head := b.get(path)
 			if got := head.Get("Content-Security-Policy"); got != policy {
