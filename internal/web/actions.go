@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"drover"
 )
@@ -48,7 +49,7 @@ func (r *request) reason() (string, error) {
 	switch {
 	case why == "":
 		return "", drover.Errorf(drover.KindInvalid, "give a reason: it is recorded, and shown to others")
-	case len(why) > maxReason:
+	case utf8.RuneCountInString(why) > maxReason:
 		return "", drover.Errorf(drover.KindInvalid, "a reason may have at most %d characters", maxReason)
 	}
 	return why, nil

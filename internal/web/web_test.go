@@ -276,6 +276,7 @@ func TestForms(t *testing.T) {
 		{"/instances/a", "verb=kill&reason=+", "", "", 400},
 		{"/instances/a", "verb=kill", "", "", 400},
 		{"/instances/a", "verb=kill&reason=" + strings.Repeat("x", 1001), "", "", 400},
+		{"/instances/a", "verb=kill&reason=" + strings.Repeat("ё", 1000), "/instances/a?done", "instruct a kill " + strings.Repeat("ё", 1000), 303},
 		{"/jobs/17", "do=cancel&reason=wrong", "/jobs/17?done", "cancel 17 wrong", 303},
 		{"/jobs/17.3", "do=retry&reason=mended", "/jobs/17.3?done", "retry 17.3 mended", 303},
 		{"/jobs/17", "do=prioritize&priority=5", "/jobs/17?done", "priority 17 5", 303},
