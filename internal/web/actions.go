@@ -115,6 +115,10 @@ func pause(ctx context.Context, r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = r.svc.SetPaused(ctx, r.PostFormValue("do") == "pause", why)
+	do := r.PostFormValue("do")
+	if do != "pause" && do != "resume" {
+		return "", drover.Errorf(drover.KindInvalid, "%.20q is not an action for the queue", do)
+	}
+	_, err = r.svc.SetPaused(ctx, do == "pause", why)
 	return "/", err
 }

@@ -285,6 +285,7 @@ func TestForms(t *testing.T) {
 		{"/jobs/x", "do=cancel&reason=why", "", "", 404},
 		{"/", "do=pause&reason=image", "/?done", "paused yes image", 303},
 		{"/", "do=resume&reason=image", "/?done", "paused no image", 303},
+		{"/", "do=stop&reason=image", "", "", 400},
 		{"/", "do=pause&reason=" + strings.Repeat("x", maxForm), "", "", 400},
 	} {
 		t.Run(c.path+" "+c.form[:min(len(c.form), 40)], func(t *testing.T) {
