@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 
 	"drover"
 )
@@ -71,21 +70,19 @@ type frame struct {
 	User    string
 	Role    drover.Role
 	Operate bool   // the reader may use an operator's forms
-	Submit  bool   // and a submitter's
 	Live    string // the address of the live part; empty if there is none
 	Back    string // from an error
 	Done    bool   // a form has just changed something
-	Now     time.Time
 	Data    any
 }
 
 func (h *Handler) frame(r *request, p *page, data any) frame {
-	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Back: "/", Data: data, Now: time.Now()}
+	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Back: "/", Data: data}
 	if r == nil {
 		return f
 	}
-	f.User, f.Role, f.Now = r.who.User, r.who.Role, r.now
-	f.Operate, f.Submit = r.may(drover.RoleOperate), r.may(drover.RoleSubmit)
+	f.User, f.Role = r.who.User, r.who.Role
+	f.Operate = r.may(drover.RoleOperate)
 	f.Done = r.URL.Query().Has("done")
 	if f.Back = r.URL.EscapedPath(); r.Method == http.MethodGet {
 		f.Back = above(r.URL)

@@ -16,7 +16,7 @@ import (
 
 // functions are the templates' functions for formatting values.
 var functions = template.FuncMap{
-	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural, "tenth": func(v float64) float64 { return v / 10 },
+	"usd": usd, "count": count, "clock": clock, "until": until, "plural": plural, "tenth": func(v float64) float64 { return v / 10 },
 	"bytes": func(b drover.Bytes) string { return b.Rounded() }, "vcpus": func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
 	"kind": kind, "mention": mentionIn,
 	"seconds": func(s drover.Seconds) string { return took(time.Duration(s)) },
@@ -97,22 +97,6 @@ func rough(d time.Duration) time.Duration {
 		return d.Truncate(5 * time.Second)
 	}
 	return d.Truncate(time.Minute)
-}
-
-// ago formats how long ago something was.
-func ago(t, now time.Time) string {
-	switch d := now.Sub(t); {
-	case d < 10*time.Second:
-		return "just now"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", d.Truncate(10*time.Second)/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", d/time.Hour)
-	default:
-		return fmt.Sprintf("%dd ago", d/(24*time.Hour))
-	}
 }
 
 // until formats when something will change; empty if that is not known.
