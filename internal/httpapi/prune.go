@@ -15,7 +15,11 @@ type pruneBody struct {
 }
 
 func (h *Handler) prune(ctx context.Context, in *pruneInput) (*output[drover.Pruned], error) {
-	return asOutput(h.cfg.Service.Prune(ctx, drover.TimeOf(in.Body.Before)))
+	before, err := parseTime(in.Body.Before.Format(time.RFC3339Nano)) // a drover.Time holds few centuries
+	if err != nil {
+		return nil, err
+	}
+	return asOutput(h.cfg.Service.Prune(ctx, before))
 }
 
 // Prune requests the removal of old results.

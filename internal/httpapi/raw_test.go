@@ -107,6 +107,7 @@ func TestRefusals(t *testing.T) {
 		{"an unknown stream", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},
 		{"an invalid time", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
 		{"a time too far in the future", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
+		{"results older than any computer", "POST", "/v1/jobs/prune", `{"before": "1600-01-01T00:00:00Z"}`, "", 400, drover.KindInvalid, `is not a time`},
 		{"an invalid size", "GET", "/v1/offers?memory=4GB", "", "", 400, drover.KindInvalid, `"4GB" is not a size`},
 		{"an unknown architecture", "GET", "/v1/offers?arch=arm", "", "", 400, drover.KindInvalid, "query.arch"},
 		{"an unknown level", "GET", "/v1/events?level=loud", "", "", 400, drover.KindInvalid, "query.level"},
