@@ -221,8 +221,8 @@ func TestEventsEnd(t *testing.T) {
 func TestLastEventID(t *testing.T) {
 	f := &fake{}
 	_, s := serve(t, f)
-	got := do(t, s.URL, "GET", "/v1/events?after=1", "Bearer view", "", "Last-Event-ID: 7")
-	if f.asked[1].(drover.EventFilter).After != "7" {
+	got := do(t, s.URL, "GET", "/v1/events?after=1&last=1", "Bearer view", "", "Last-Event-ID: 7")
+	if f.asked[1] != (drover.EventFilter{After: "7"}) {
 		t.Errorf("asked %+v", f.asked)
 	}
 	if !strings.HasSuffix(got.text, "event: end\ndata: {}\n\n") || strings.Count(got.text, "\nid: ") != 2 {

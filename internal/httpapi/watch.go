@@ -99,7 +99,7 @@ type eventsInput struct {
 	Instance    string       `query:"instance" doc:"only events about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
 	Recent      bool         `query:"recent" doc:"end after the recent events instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"how many of the recent events to return at most, the latest ones; default: all"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"how many of the recent events to return at most, the latest ones, unless the stream continues after an interruption; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }
@@ -114,6 +114,9 @@ func (*eventsOutput) describe(op *huma.Operation) {
 
 func (h *Handler) events(_ context.Context, in *eventsInput) (*eventsOutput, error) {
 	f := drover.EventFilter{After: cmp.Or(in.LastEventID, in.After), Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent, Last: in.Last}
+	if in.LastEventID != "" {
+		f.Last = 0 // a stream that continues leaves nothing out
+	}
 	return &eventsOutput{func(x huma.Context) {
 		x.SetHeader("Content-Type", "text/event-stream")
 		x.SetStatus(http.StatusOK)
