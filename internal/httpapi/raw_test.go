@@ -104,6 +104,7 @@ func TestRefusals(t *testing.T) {
 		{"an unknown instance state", "GET", "/v1/instances?state=queued", "", "", 400, drover.KindInvalid, "query.state"},
 		{"a negative limit", "GET", "/v1/jobs?limit=-1", "", "", 400, drover.KindInvalid, "query.limit"},
 		{"a label without a value", "GET", "/v1/jobs?label=x", "", "", 400, drover.KindInvalid, "has no value"},
+		{"a label with two values", "GET", "/v1/jobs?label=x=1&label=x=2", "", "", 400, drover.KindInvalid, `the label "x" is given twice`},
 		{"an unknown stream", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},
 		{"an invalid time", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
 		{"a time too far in the future", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
