@@ -155,6 +155,8 @@ func (p *jobPage) addElements(ctx context.Context, r *request) error {
 	p.Of = p.Size
 	if slices.Contains(jobStates, p.Only) {
 		f.States, p.Of = []drover.JobState{p.Only}, p.Counts[p.Only]
+	} else {
+		p.Only = ""
 	}
 	if after := r.URL.Query().Get("after"); after != "" {
 		id, err := drover.ParseJobID(after)

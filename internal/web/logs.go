@@ -35,8 +35,7 @@ type logPage struct {
 
 func (p logPage) title() string { return "Log of job " + p.Job.ID.String() }
 
-// logs shows the end of a log, or sends it as it grows. While the job goes on, only the stream has the text, so that
-// nothing appears twice; readers without JavaScript get a link to it.
+// logs shows the end of a log. While the job goes on, the first piece of followLog replaces it.
 func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 	id, err := jobID(r)
 	if err != nil {

@@ -589,6 +589,9 @@ func TestPages(t *testing.T) {
 				t.Errorf("%q is missing in %s", want, text)
 			}
 		}
+		if _, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17?state=bogus"); !strings.Contains(text, "<h2>Elements</h2>\n  <div") {
+			t.Errorf("the heading has a state that does not exist: %s", text)
+		}
 	})
 	t.Run("an event gives its reason, and names its job or instance once", func(t *testing.T) {
 		why := &drover.Reason{Text: "exit code 7"}
