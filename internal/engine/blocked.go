@@ -102,7 +102,11 @@ func (e *Engine) refuseOverdue(g *group, limit time.Duration) {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue
 		}
-		e.cancelWaiting(j, why)
+		var except Ranges
+		if j.Gang > 0 {
+			except = j.Postponed // their gangs have yet to end, and end or restart as a whole
+		}
+		e.cancelWaiting(j, except, why)
 		e.writeJob(j)
 	}
 }

@@ -102,7 +102,7 @@ func (e *Engine) cancelJob(j *Job, why Verdict) {
 		return
 	}
 	j.Cancel = &why
-	e.cancelWaiting(j, why)
+	e.cancelWaiting(j, nil, why)
 	for _, a := range e.attemptsOf(j) {
 		e.stopAttempt(a, why)
 	}
@@ -110,11 +110,11 @@ func (e *Engine) cancelJob(j *Job, why Verdict) {
 	e.endIfDone(j)
 }
 
-// cancelWaiting ends a job's waiting elements. The caller writes the job.
-func (e *Engine) cancelWaiting(j *Job, why Verdict) {
+// cancelWaiting ends a job's waiting elements except some postponed ones. The caller writes the job.
+func (e *Engine) cancelWaiting(j *Job, except Ranges, why Verdict) {
 	e.ungroup(j)
-	waiting := j.Queued
-	j.Queued, j.Grown, j.Postponed = nil, nil, nil
+	waiting := j.Queued.Without(except)
+	j.Queued, j.Grown, j.Postponed = except, nil, slices.Clone(except)
 	// Elements with attempts have rows to end; the others are only counted, so that a large array is cancelled quickly.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {
