@@ -102,6 +102,7 @@ func (e *Engine) refuseOverdue(g *group, limit time.Duration) {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue
 		}
+		j.Overdue = &why
 		var except Ranges
 		if j.Gang > 0 {
 			except = j.Postponed // their gangs have yet to end, and end or restart as a whole

@@ -22,7 +22,7 @@ func (e *Engine) submit(jobs []Job) {
 			e.accept(j)
 		case j.Again > e.s.LastAgain && e.job(j.Number) == nil:
 			e.s.LastAgain = j.Again
-			j.Cancel, j.Blocked, j.Grown = nil, 0, nil
+			j.Cancel, j.Overdue, j.Blocked, j.Grown = nil, nil, 0, nil
 			e.accept(j)
 		default:
 			continue
@@ -192,15 +192,19 @@ func (e *Engine) endIfDone(j *Job) {
 		return
 	}
 	end := JobEnd{Number: j.Number, At: e.s.Now, Succeeded: j.Succeeded, Failed: j.Failed, Cancelled: j.Cancelled}
+	why := j.WhyCancelled()
 	switch {
 	case j.Failed > 0:
 		end.State = drover.JobFailed
 		end.Reason = e.verdict(drover.ReasonExit, "%d of %d failed", j.Failed, j.Array.Size()).Reason()
+		if j.Cancelled > 0 && why != nil {
+			end.Reason.Text += fmt.Sprintf(", %d cancelled (%s)", j.Cancelled, why.Text)
+		}
 	case j.Cancelled > 0:
 		end.State = drover.JobCancelled
 		end.Reason = e.verdict(drover.ReasonCancelled, "%d of %d cancelled", j.Cancelled, j.Array.Size()).Reason()
-		if j.Cancel != nil {
-			end.Reason = j.Cancel.Reason()
+		if why != nil {
+			end.Reason = why.Reason()
 		}
 	default:
 		end.State = drover.JobSucceeded

@@ -26,8 +26,9 @@ var update = flag.Bool("update", false, "write the engine's decisions into the s
 
 // Each file in testdata is a scenario: lines with events, each followed by the engine's decision, indented. Lines that
 // begin with a hash are comments. "wait" prints why jobs wait, "explain" the result of ExplainSubject or, with "all",
-// of ExplainAll, "spent" the fleet's cost, "prices" the offerings and what blocks them; "moves" changes a price,
-// "budget" sets a budget, and "budgets" prints the use of each. The second cloud is d: its answers name it.
+// of ExplainAll, "result" how a job ended, "spent" the fleet's cost, "prices" the offerings and what blocks them;
+// "moves" changes a price, "budget" sets a budget, and "budgets" prints the use of each. The second cloud is d: its
+// answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -66,6 +67,7 @@ type player struct {
 	pending   map[string]int64 // unanswered effects, by name
 	problem   drover.Problem
 	jobs      map[int64]engine.Job // as they were submitted
+	ended     map[int64]engine.JobEnd
 	lastList  drover.Time
 	out       strings.Builder
 	said      *reasons // nil unless reasons are collected
@@ -79,7 +81,7 @@ func play(t *testing.T, script string) string {
 
 // playTo plays a scenario and collects its reasons in said, unless that is nil.
 func playTo(t *testing.T, script string, said *reasons) string {
-	p := &player{t: t, said: said, disk: simtest.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
+	p := &player{t: t, said: said, disk: simtest.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, ended: map[int64]engine.JobEnd{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute, Billing: drover.Billing{Least: time.Minute}}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
@@ -173,6 +175,9 @@ func (p *player) line(verb string, args []string) {
 				p.print("%s at %v: %s: %s; until %s", o.Name(), o.Price, o.Why.Code, o.Why.Text, p.ago(o.Why.Until))
 			}
 		}
+	case "result":
+		end := p.ended[p.number(args[0])]
+		p.print("%s: %s: %s", end.State, end.Reason.Code, end.Reason.Text)
 	case "spent":
 		p.print("%v", p.e.Status().Spent)
 	case "wait":
@@ -426,6 +431,11 @@ func (p *player) apply(body engine.Body) {
 		p.checkWritten()
 	case len(d.Writes)+len(d.Notes) > 0:
 		p.said.hear(p.t, d.Writes, d.Notes)
+	}
+	for _, w := range d.Writes {
+		if w.Ended != nil {
+			p.ended[w.Ended.Number] = *w.Ended
+		}
 	}
 	for _, r := range d.Replies() {
 		if r.Err != nil {

@@ -197,8 +197,8 @@ func (s *Store) runOn(ctx context.Context, tx *sql.Tx, row string, query string,
 func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
 	j.Tried = nil
 	var why drover.Reason
-	if j.Cancel != nil {
-		why = j.Cancel.Reason()
+	if v := j.WhyCancelled(); v != nil {
+		why = v.Reason()
 	}
 	return s.runOn(ctx, tx, fmt.Sprint("job ", j.Number), putJob,
 		j.Priority, stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, asJSON{why}, asJSON{j}, j.Number)

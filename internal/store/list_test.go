@@ -223,6 +223,19 @@ func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
+	t.Run("elements without rows share their job's reason while others run", func(t *testing.T) {
+		s := openers(t)(t)
+		greet := submitted(t, s)[1]
+		greet.Queued, greet.Cancelled = nil, greet.Array.Size()-1
+		greet.Overdue = &engine.Verdict{Cause: drover.ReasonSchedule, Text: "out of capacity"}
+		commit(t, s, engine.Write{Job: &greet})
+		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: 20})
+		if err != nil || job.State != drover.JobCancelled {
+			t.Errorf("job %+v, error %v; want it cancelled", job, err)
+		}
+		equal(t, "reason", job.Reason, new(greet.Overdue.Reason()))
+	})
+
 	t.Run("elements without rows share their job's reason", func(t *testing.T) {
 		s := openers(t)(t)
 		submitted(t, s)

@@ -311,7 +311,7 @@ func TestDurableFields(t *testing.T) {
 			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended IdleReason Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched StopAccepted Lent RunPrice",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
-			"Cancel Since Again Blocked Grown ConsecutiveLosses MaxWait",
+			"Cancel Overdue Since Again Blocked Grown ConsecutiveLosses MaxWait",
 	}
 	s := sqliteOpeners(t)(t)(t)
 	jobs := submitted(t, s)

@@ -36,6 +36,7 @@ type Job struct {
 	Failed            int              `json:"failed,omitempty"`
 	Cancelled         int              `json:"cancelled,omitempty"`
 	Cancel            *verdict.Verdict `json:"cancel,omitempty"`  // why it is being cancelled
+	Overdue           *verdict.Verdict `json:"overdue,omitempty"` // why its waiting elements were cancelled while others ran on
 	Since             drover.Time      `json:"since"`             // waiting since
 	Again             int64            `json:"again,omitempty"`   // its place among finished jobs that were requeued; 0: not requeued
 	Blocked           time.Duration    `json:"blocked,omitempty"` // how long it has waited in total for blocked offerings
@@ -88,6 +89,9 @@ func (j *Job) Clone() Job {
 
 // MayStart reports whether the job's queued elements wait only for a place.
 func (j *Job) MayStart() bool { return !j.Follows() && j.Priority > 0 && j.Cancel == nil }
+
+// WhyCancelled returns why the job or its waiting elements were cancelled; nil if they were not.
+func (j *Job) WhyCancelled() *verdict.Verdict { return cmp.Or(j.Cancel, j.Overdue) }
 
 // Follows reports whether other jobs must end before the job's elements may start.
 func (j *Job) Follows() bool { return len(j.After) > 0 || len(j.AfterAny) > 0 }
