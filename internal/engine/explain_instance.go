@@ -154,6 +154,8 @@ func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, later(in.Retry, e.s.Now)
 	case in.Switched == 0:
 		why.Text, why.Until = "waiting for its cloud to stop it"+refusal(in), later(in.Retry, e.s.Now)
+	case in.Held():
+		why.Text = "stays stopped until it is released or killed"
 	case in.Retry > e.s.Now:
 		why.Text, why.Until = "stopped; starting it failed and will be retried", in.Retry
 	}
