@@ -9,7 +9,7 @@ const (
 	HookReady     Hook = "ready"     // its first boot has succeeded: it answers, or, if nobody logs in, it runs
 	HookStopped   Hook = "stopped"   // Drover stops it in order to start it again; then it becomes ready once more
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud no longer lists it
-	HookVanished  Hook = "vanished"  // it is gone, but Drover did not destroy it
+	HookVanished  Hook = "vanished"  // it is gone, or stopped, but not by Drover
 	HookExhausted Hook = "exhausted" // a cloud has no capacity left in a zone: once, until it has some again
 	HookBroken    Hook = "broken"    // Drover considers it broken, and has not destroyed it yet
 )

@@ -148,11 +148,11 @@ func (e *Engine) fire(hook drover.Hook, in *fleet.Member, why Verdict) {
 	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Prefix: in.Prefix, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
-// fireGone fires the hook of an instance that is gone: destroyed or vanished, which includes those stopped by their
-// cloud. A list may lack it before the destroy call is answered. Nothing is fired for one that never existed.
+// fireGone fires the hook of an instance that is gone: destroyed or vanished. A list may lack it before the destroy call
+// is answered. Nothing is fired for one that never existed, or whose cloud was seen to have stopped it.
 func (e *Engine) fireGone(in *fleet.Member, why Verdict) {
 	switch {
-	case in.Created == 0 || in.Revived:
+	case in.Created == 0 || in.EndHookFired:
 	case in.State == drover.InstanceStopping && (in.Ended != 0 || in.Call != 0) && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
 		e.fire(drover.HookDestroyed, in, why)
 	default:
@@ -188,11 +188,17 @@ func (e *Engine) endUncreated(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// stopped ends an instance that its cloud, not Drover, stopped.
+// stopped ends an instance that its cloud, not Drover, stopped. It counts as vanished immediately: it serves nobody any
+// more, and destroying it may take long.
 func (e *Engine) stopped(in *fleet.Member) {
 	why := e.verdict(drover.ReasonVanished, "its cloud stopped it")
 	if in.Reclaimed != nil && !in.Held() {
 		why = e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped")
+	}
+	if in.State != drover.InstanceStopping && !in.EndHookFired {
+		in.EndHookFired = true
+		e.fire(drover.HookVanished, in, why)
+		e.writeInstance(in)
 	}
 	e.endedInCloud(in, why)
 }

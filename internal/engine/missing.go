@@ -214,7 +214,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 		renamed = "; it is called " + in.Name + " now, since another instance has its name"
 	}
 	e.unsettleInstance(in, d.Cost)
-	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
+	in.EndHookFired, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
 	in.EndKnown = 0
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0

@@ -308,7 +308,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestDurableFields(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended IdleReason Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched StopAccepted Lent RunPrice",
+			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended IdleReason Retag Seen Joined Passed ReadyHookPending Emptied EndHookFired Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched StopAccepted Lent RunPrice",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
 			"Cancel Overdue Since Again Blocked Grown ConsecutiveLosses MaxWait",

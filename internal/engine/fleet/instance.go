@@ -55,7 +55,7 @@ type Instance struct {
 	Passed           drover.Time      `json:"passed,omitempty"`   // when its health check first passed
 	ReadyHookPending bool             `json:"untold,omitempty"`   // HookReady waits for that
 	Emptied          bool             `json:"emptied,omitempty"`  // its node has been drained and may be destroyed
-	Revived          bool             `json:"revived,omitempty"`  // a list showed it after it counted as gone; hooks were told of its end
+	EndHookFired     bool             `json:"revived,omitempty"`  // HookDestroyed or HookVanished was fired: it counted as gone once, or its cloud stopped it
 	Addresses        drover.Addresses `json:"addresses,omitzero"`
 	Quiet            time.Duration    `json:"quiet,omitempty"`     // how long it had been silent at the last failed dial
 	EndTold          drover.Time      `json:"end_told,omitempty"`  // beginning of the first list that shows that it ended; 0: none does, or a newer list that is no old copy shows it
