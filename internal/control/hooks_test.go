@@ -58,20 +58,22 @@ func fires(t *testing.T, c *Controller, f engine.Fire) {
 // covers D21 P4
 func TestAHookGetsItsInstanceAndItsOutputIsLogged(t *testing.T) {
 	t.Setenv("NAME", "inherited")
+	t.Setenv("PROJECT", "inherited")
 	f := newFixture(t)
+	f.cfg.Clouds[0].Driver = ofProject{f.cfg.Clouds[0].Driver}
 	var log strings.Builder
 	f.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var ran hookRuns
 	f.cfg.Observer = &ran
 	f.cfg.Hooks = map[drover.Hook]string{
-		drover.HookBroken: script(t, `echo "$DROVER_HOOK $DROVER_FLEET $DROVER_CLOUD $DROVER_ZONE $DROVER_INSTANCE $DROVER_PROVIDER_ID, $NAME $ZONE: $DROVER_REASON"; exit 3`),
+		drover.HookBroken: script(t, `echo "$DROVER_HOOK $DROVER_FLEET $DROVER_CLOUD $DROVER_ZONE $DROVER_POOL $DROVER_INSTANCE $DROVER_PROVIDER_ID, $PROJECT $ZONE $NAME: $DROVER_REASON"; exit 3`),
 	}
 	c := must(New(t.Context(), f.cfg))(t)
-	fire := engine.Fire{Hook: drover.HookBroken, Name: "test-1", Cloud: "here", Zone: "z", ProviderID: "i-1", Reason: drover.Reason{Text: "it burns"}}
+	fire := engine.Fire{Hook: drover.HookBroken, Name: "test-1", Cloud: "here", Zone: "z", Pool: "web", Prefix: "w-", ProviderID: "i-1", Reason: drover.Reason{Text: "it burns"}}
 	fires(t, c, fire)
 	fire.Hook = drover.HookCreated
 	fires(t, c, fire)
-	for _, want := range []string{`said="broken test here z test-1 i-1, test-1 z: it burns"`, "exit status 3"} {
+	for _, want := range []string{`said="broken test here z web test-1 i-1, acme z w-test-1: it burns"`, "exit status 3"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, &log)
 		}
@@ -82,6 +84,15 @@ func TestAHookGetsItsInstanceAndItsOutputIsLogged(t *testing.T) {
 	if want := []string{"broken: exit status 3"}; !slices.Equal(ran.all, want) {
 		t.Errorf("the runs %q were counted, want %q", ran.all, want)
 	}
+}
+
+// ofProject is a cloud with a project.
+type ofProject struct{ driver.Cloud }
+
+func (o ofProject) Capabilities() driver.Capabilities {
+	can := o.Cloud.Capabilities()
+	can.Project = "acme"
+	return can
 }
 
 // hookRuns is an Observer of hooks.
