@@ -72,13 +72,13 @@ func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) 
 	}
 }
 
-// died returns the instance that a write marks as broken or vanished.
+// died returns the instance that a write marks as broken, or as gone because its cloud ended it.
 func died(w engine.Write) (instance int64, has bool) {
 	switch {
 	case w.Instance != nil:
 		return w.Instance.ID, w.Instance.Broken
 	case w.Gone != nil:
-		return w.Gone.ID, w.Gone.Reason.Code == drover.ReasonVanished
+		return w.Gone.ID, w.Gone.Reason.Code == drover.ReasonVanished || w.Gone.Reason.Code == drover.ReasonInterrupted
 	}
 	return 0, false
 }

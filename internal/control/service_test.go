@@ -532,6 +532,27 @@ func TestEachLineAtTheEndOfARunnersLogIsKeptOnce(t *testing.T) {
 }
 
 // covers D15
+func TestARunnersLogIsKeptIfTheCloudEndedItsInstance(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := must(New(t.Context(), f.cfg))(t)
+	for n, code := range []string{drover.ReasonVanished, drover.ReasonInterrupted} {
+		id := int64(n + 1)
+		in := engine.Instance{ID: id, Name: code, Cloud: "here", State: drover.InstanceStopping, Idle: drover.IdleRun}
+		if err := f.store.Commit(t.Context(), []engine.Write{{Instance: &in}}); err != nil {
+			t.Fatal(err)
+		}
+		l := &link{id: id, name: code, c: c}
+		c.links[id] = l
+		l.Log("the last line")
+		c.keepRunnerLogs(t.Context(), []engine.Write{{Gone: &engine.InstanceEnd{ID: id, Reason: drover.Reason{Code: code}}}})
+		if got := must(f.store.Instance(t.Context(), 0, code))(t); !slices.Equal(got.RunnerLog, []string{"the last line"}) {
+			t.Errorf("%s: the instance's runner log is %q", code, got.RunnerLog)
+		}
+	}
+}
+
+// covers D15
 func TestADeadInstancesRunnerLogIsSeparateFromItsReason(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
