@@ -176,6 +176,7 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.noteStaleRecords()
 	}
 
+	// Process the event, and what has become due.
 	e.market.At(e.s.Now)
 	e.ledger.At(e.s.Now)
 	e.turnWindows(was)
@@ -187,16 +188,22 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.updatePrices()
 	e.watchBudgets()
 	e.blocksChanged(e.market.Expire(e.billBegan))
+
+	// Place waiting jobs, and check instances and clouds. Each step below may leave room to place more.
 	e.placeWaiting()
 	e.checkDue()
 	for _, c := range e.clouds {
 		e.checkCloud(c)
 	}
 	e.endStaleness()
+
+	// Cancel jobs that cannot run.
 	e.refuseMisfits()
 	e.refuseBlocked()
 	e.retryGangs()
 	e.placeWaiting()
+
+	// Decide what to rent: for pools, for jobs, and what jobs leave for pools.
 	e.reconcilePools(true)
 	e.placeWaiting()
 	e.plan()
@@ -204,10 +211,13 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.placeWaiting()
 	e.reconcilePools(false)
 	e.placeWaiting()
+
+	// Preempt for what could not be rented.
 	e.updateBlockReasons()
 	e.preempt()
 	e.checkDue()
 	e.updateBlockReasons()
+
 	e.markBlocked()
 	e.updatePrices()
 	e.writeBlocks()
@@ -236,8 +246,8 @@ func (e *Engine) checkDue() {
 }
 
 func (e *Engine) writeBlocks() {
-	if blocks, changed := e.market.Taken(); changed {
-		e.write(Write{Blocks: &blocks})
+	if e.market.Changed() {
+		e.write(Write{Blocks: new(e.market.Taken())})
 	}
 }
 

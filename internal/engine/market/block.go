@@ -108,10 +108,10 @@ func (m *Market) Blocks() []Block { return m.blocks }
 // Changed reports whether blocks have changed since the last Taken.
 func (m *Market) Changed() bool { return m.changed }
 
-// Taken returns all blocks, to be stored, and whether they have changed since the last call. The slice is never nil.
-func (m *Market) Taken() (blocks []Block, changed bool) {
-	changed, m.changed = m.changed, false
-	return append([]Block{}, m.blocks...), changed
+// Taken returns all blocks, to be stored. The slice is never nil.
+func (m *Market) Taken() []Block {
+	m.changed = false
+	return append([]Block{}, m.blocks...)
 }
 
 // Add starts a block because of what happened to an instance. It reports whether it did, and the zones in which no
