@@ -12,29 +12,29 @@ import (
 	"drover/internal/store"
 )
 
-// setAside renames the folder for a new run's results, if an earlier run has left some there: to NAME.1, or the first
-// free number. An earlier run that can be resumed finds its results under the new name.
+// setAside renames the folder for a new run's results, if an earlier run has left some there or would continue there: to
+// NAME.1, or the first free number. An earlier run that can be resumed finds its results under the new name.
 func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	if !p.New {
 		return nil
 	}
-	if entries, err := os.ReadDir(p.Out); len(entries) > 0 {
-		to, err := rename(p.Out)
-		if err != nil {
-			return fmt.Errorf("moving the results of an earlier run: %w", err)
-		}
-		if !p.Streamed {
-			ui.say("the results of an earlier run are now in %s", relative(to))
-		}
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	to, err := rename(p.Out)
+	if err != nil {
+		return fmt.Errorf("moving the results of an earlier run: %w", err)
+	}
+	if to != "" && !p.Streamed {
+		ui.say("the results of an earlier run are now in %s", relative(to))
 	}
 	p.New = false
 	return folder.Save(*p)
 }
 
-// rename gives a folder of results its new name, unless a run is writing to it.
+// rename gives a folder of results its new name, unless it is empty and belongs to no run, or a run is writing to it.
 func rename(out string) (to string, err error) {
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	results, err := blob.OpenResults(out, blob.DefaultLimits())
 	if err != nil {
 		return "", err
@@ -48,17 +48,18 @@ func rename(out string) (to string, err error) {
 			return "", err
 		}
 	}
-	if err := redirect(out, to); err != nil {
+	redirected, err := redirect(out, to)
+	if err != nil || len(entries) == 0 && !redirected {
 		return "", err
 	}
 	return to, os.Rename(out, to)
 }
 
-// redirect makes the runs with results in a folder continue in another one.
-func redirect(out, to string) error {
+// redirect makes the runs that would continue in a folder continue in another one, and reports whether there are any.
+func redirect(out, to string) (redirected bool, err error) {
 	home, err := daemon.StateHome()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, place := range []string{home, daemon.EndedHome(home)} {
 		for _, id := range daemon.UnfinishedRuns(place) {
@@ -72,13 +73,13 @@ func redirect(out, to string) error {
 			}
 			p, err := f.Load()
 			if err == nil && p.Out == out && !p.New {
-				p.Out = to
+				p.Out, redirected = to, true
 				err = f.Save(p)
 			}
 			if err := errors.Join(err, f.Close()); err != nil {
-				return fmt.Errorf("updating run %s, to which these results belong: %w", id, err)
+				return redirected, fmt.Errorf("updating run %s, to which these results belong: %w", id, err)
 			}
 		}
 	}
-	return nil
+	return redirected, nil
 }
