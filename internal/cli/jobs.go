@@ -70,7 +70,7 @@ func (a *app) pruneCommand() *cobra.Command {
 		Use:   "prune --older-than TIME",
 		Short: "Delete the logs and outputs of jobs that ended long ago",
 		Long: `Delete the logs and outputs of jobs that ended long ago; the jobs and their costs stay listed. With
-results: {keep: 720h} in its configuration, the controller does this automatically.`,
+results: {keep: 30d} in its configuration, the controller does this automatically.`,
 		Example: "  drover jobs prune --older-than 30d",
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -96,7 +96,7 @@ results: {keep: 720h} in its configuration, the controller does this automatical
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago: 720h, 30d")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago: 36h, 30d")
 	return cmd
 }
 

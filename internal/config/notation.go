@@ -26,7 +26,7 @@ type notation struct {
 func scalarOf(t reflect.Type) (notation, bool) {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
-		return notation{parseWith(ParseDuration), jsonschema.Schema{Types: []string{"string", "integer"}, Description: "a duration, such as 90s or 1h30m"}}, true
+		return notation{parseWith(ParseDuration), jsonschema.Schema{Types: []string{"string", "integer"}, Description: "a duration, such as 90s, 1h30m or 30d"}}, true
 	case reflect.TypeFor[drover.Bytes]():
 		return notation{parseWith(ParseSize), jsonschema.Schema{Types: []string{"string", "integer"}, Description: "a size, such as 512Mi or 16Gi"}}, true
 	case reflect.TypeFor[drover.MilliCPU]():
@@ -80,7 +80,10 @@ func oneOf[T ~string](words ...T) notation {
 	return notation{parse, jsonschema.Schema{Type: "string", Enum: enum}}
 }
 
-// ParseDuration parses a duration with its unit, such as 90s or 1h30m; 0 needs no unit. The error's hint suggests what
+// mostDays is the longest duration in days: a century.
+const mostDays = 36_500
+
+// ParseDuration parses a duration with its unit, such as 90s, 1h30m or 30d; 0 needs no unit. The error's hint suggests what
 // may have been meant.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
@@ -96,12 +99,14 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, drover.Errorf(drover.KindInvalid, "%s must not be negative", text)
 	case notSmall != nil:
 		return 0, wrong
+	case text == number+"d" && count <= mostDays:
+		return time.Duration(count) * 24 * time.Hour, nil
 	case unit == "":
 		return 0, wrong.WithHint("%s has no unit; for seconds write %ss", text, text)
-	case strings.HasPrefix("days", unit):
-		return 0, wrong.WithHint("write %dh", 24*count)
-	case strings.HasPrefix("weeks", unit):
-		return 0, wrong.WithHint("write %dh", 7*24*count)
+	case strings.HasPrefix("days", unit) && count <= mostDays:
+		return 0, wrong.WithHint("write %dd", count)
+	case strings.HasPrefix("weeks", unit) && 7*count <= mostDays:
+		return 0, wrong.WithHint("write %dd", 7*count)
 	case strings.HasPrefix("seconds", unit), strings.HasPrefix("minutes", unit), strings.HasPrefix("hours", unit):
 		return 0, wrong.WithHint("write %d%s", count, unit[:1])
 	}
