@@ -37,6 +37,9 @@ type Pool struct {
 	Name      string         `json:"name"`
 	Kind      PoolKind       `json:"kind"`
 	Wanted    int            `json:"wanted"`                  // the configured number, or the one that an operator has set since; for a node group the target that the autoscaler set
+	Size      *int           `json:"size,omitempty"`          // Wanted, of a pool of this kind
+	Floor     *int           `json:"floor,omitempty"`         // Wanted, of a pool of this kind
+	Spare     *int           `json:"spare,omitempty"`         // Wanted, of a pool of this kind
 	Min       int            `json:"min,omitempty"`           // for a node group: the least that its autoscaler may request
 	Max       int            `json:"max,omitempty"`           // for a node group: the most that its autoscaler may request
 	Instances int            `json:"instances"`               // that count toward Wanted: held ones do; draining, broken and interrupted ones do not

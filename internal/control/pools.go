@@ -9,10 +9,20 @@ import (
 	"drover/internal/engine"
 )
 
-// Pools lists the pools.
+// Pools lists the pools, each with its number under the key that it has in the configuration.
 func (c *Controller) Pools(ctx context.Context) ([]drover.Pool, error) {
 	pools := []drover.Pool{}
 	err := c.Query(ctx, func(e *engine.Engine) { pools = append(pools, e.Pools()...) })
+	for i := range pools {
+		switch p := &pools[i]; p.Kind {
+		case drover.PoolSize:
+			p.Size = new(p.Wanted)
+		case drover.PoolFloor:
+			p.Floor = new(p.Wanted)
+		case drover.PoolSpare:
+			p.Spare = new(p.Wanted)
+		}
+	}
 	return pools, err
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 	"drover/internal/wire"
 )
 
@@ -95,5 +97,22 @@ func TestAPoolsHooksRunBesidesTheFleets(t *testing.T) {
 	restarted.Reason.Since = 1
 	if slices.Contains([]string{eventID("test", other), eventID("lab", fire), eventID("test", restarted)}, eventID("test", fire)) {
 		t.Error("two events have the same id")
+	}
+}
+
+func TestAPoolHasItsNumberUnderItsKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Setup.Settings.Pools = []pool.Spec{
+		{Name: "few", Kind: drover.PoolFloor, Count: 0}, {Name: "idle", Kind: drover.PoolSpare, Count: 0}, {Name: "web", Kind: drover.PoolSize, Count: 0},
+	}
+	c, stop := f.begin()
+	defer stop()
+	pools := must(c.Pools(t.Context()))(t)
+	got := string(must(json.Marshal(pools))(t))
+	for _, want := range []string{`"name":"few","kind":"floor","wanted":0,"floor":0,`, `"name":"idle","kind":"spare","wanted":0,"spare":0,`, `"name":"web","kind":"size","wanted":0,"size":0,`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }
