@@ -38,3 +38,16 @@ func TestEveryCommandIsInTheGuide(t *testing.T) {
 	}
 	walk((&app{}).root(), "drover")
 }
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		if of := cmd.Parent(); cmd.Example == "" && !cmd.Hidden && (of == nil || of.Name() != "completion") {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+	}
+	walk((&app{}).root())
+}

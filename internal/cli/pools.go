@@ -50,7 +50,7 @@ func (a *app) pools(ctx context.Context, svc drover.Fleet, names []string) error
 }
 
 func (a *app) poolCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "pool", Short: "Change a pool"}
+	cmd := &cobra.Command{Use: "pool", Short: "Change a pool", Example: "  drover pool set web --size 5"}
 	var size int
 	var reason string
 	set := named(&cobra.Command{

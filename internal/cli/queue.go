@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "Pause or resume the queue"}
+	cmd := &cobra.Command{Use: "queue", Short: "Pause or resume the queue", Example: "  drover queue pause\n  drover queue resume"}
 	cmd.AddCommand(
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",

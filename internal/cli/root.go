@@ -158,6 +158,11 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.AddCommand(a.manCommand())
 	refuseUnknownTopics(root)
 	root.InitDefaultCompletionCmd("completion")
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Example = "  source <(drover completion bash)"
+		}
+	}
 	refuseUnknownCommands(root)
 }
 

@@ -54,7 +54,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 			continue
 		}
 		show := help.Run
-		help.Run = nil
+		help.Run, help.Example = nil, "  drover help run"
 		help.RunE = func(cmd *cobra.Command, args []string) error {
 			if topic, rest, err := root.Find(args); err != nil || topic == root && len(rest) > 0 {
 				return drover.Errorf(drover.KindInvalid, "there is no command %s", strings.Join(args, " ")).WithHint("drover help lists all commands")
