@@ -35,6 +35,7 @@ With -o wide the table also shows each instance's cloud, its id there, its pool 
 	})
 	cmd.Flags().BoolVar(&f.gone, "all", false, "also show instances that are gone")
 	cmd.Flags().StringVar(&f.cloud, "cloud", "", "only instances in this `cloud`")
+	complete(cmd, "cloud", a.completeClouds)
 	f.watch.add(cmd)
 	cmd.ValidArgsFunction = a.completeInstances
 	return cmd

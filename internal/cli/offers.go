@@ -50,12 +50,13 @@ publishes them.`,
 	flags.BoolVar(&f.all, "all", false, "also show what types.include, types.exclude and types.max_price exclude")
 	f.watch.add(cmd)
 	a.addCatalogue(flags)
+	complete(cmd, "cloud", a.completeClouds)
 	complete(cmd, "arch", completeWords("amd64", "arm64"))
 	return cmd
 }
 
-// offers asks the controller or, if only a configuration is given and its controller is not running, the
-// configuration's clouds.
+// offers asks the controller or, if only a configuration is given and it has no running controller, the configuration's
+// clouds.
 func (a *app) offers(cmd *cobra.Command, f offersFlags, args []string) error {
 	if args = f.watch.takeInterval(args); len(args) > 0 {
 		return drover.Errorf(drover.KindInvalid, "drover offers takes no arguments, but got %s", args[0])
@@ -65,8 +66,8 @@ func (a *app) offers(cmd *cobra.Command, f offersFlags, args []string) error {
 		return err
 	}
 	named := a.givenServer() != ""
-	if len(a.lists) > 0 || !named && a.config == "" {
-		return a.previewOffers(cmd.Context(), f, filter) // for this host, as for drover run
+	if len(a.lists) > 0 || !named && a.onlyForRuns() {
+		return a.previewOffers(cmd.Context(), f, filter)
 	}
 	err = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 		return f.watch.show(ctx, a, "drover offers", func(a *app) error {
@@ -81,6 +82,15 @@ func (a *app) offers(cmd *cobra.Command, f offersFlags, args []string) error {
 		return err
 	}
 	return a.previewOffers(cmd.Context(), f, filter)
+}
+
+// onlyForRuns reports whether there is no configuration, or one that is enough for drover run but not for a controller.
+func (a *app) onlyForRuns() bool {
+	if a.config == "" {
+		return true
+	}
+	c, err := a.loadConfig(a.config, "")
+	return err == nil && c.Fleet == ""
 }
 
 // previewOffers lists the offerings that a new controller of the configuration would have.
