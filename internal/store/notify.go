@@ -80,7 +80,7 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 	if cancelled > 0 {
 		m.Text += fmt.Sprintf(", %d cancelled", cancelled)
 	}
-	if m.Event == drover.NotifyFailed {
+	if m.Event == drover.NotifyFailed && succeeded+failed+cancelled < elements {
 		m.Text += "; the others continue"
 	}
 	return err

@@ -48,3 +48,29 @@ func TestASlowReceiverDelaysNobodyElsesMessages(t *testing.T) {
 		t.Errorf("%d batches are remembered, %d of them needlessly, %v; want 6", left, unneededLeft, err)
 	}
 }
+
+func TestAMessageAboutAFailureMentionsOtherJobsOnlyIfThereAreAny(t *testing.T) {
+	for _, end := range []struct {
+		jobs int
+		want string
+	}{{1, "batch b: 0 of 1 jobs succeeded, 1 failed"}, {2, "batch b: 0 of 2 jobs succeeded, 1 failed; the others continue"}} {
+		s := sqliteOpener(t)(t)
+		begun(t, s)
+		batch := drover.Batch{Name: "b", User: "ada", Notify: &drover.Notify{URL: "https://ada.example.org", On: []string{drover.NotifyFailed}}}
+		for _, name := range []string{"i", "j"}[:end.jobs] {
+			batch.Jobs = append(batch.Jobs, drover.JobSpec{Name: name, Command: []string{"false"}})
+		}
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := s.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, engine.Write{Job: &jobs[0]}, engine.Write{Ended: &engine.JobEnd{Number: jobs[0].Number, State: drover.JobFailed, Failed: 1, At: 9}})
+		due, err := s.Tellings(t.Context(), 10, 2)
+		if err != nil || len(due) != 1 || due[0].Message.Text != end.want {
+			t.Errorf("%v, %+v; want %q", err, due, end.want)
+		}
+	}
+}
