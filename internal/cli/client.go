@@ -67,12 +67,20 @@ func (a *app) findController() (at whereabouts, err error) {
 
 // givenServer returns the controller's URL from the command line or the environment; empty if neither has one.
 func (a *app) givenServer() string {
-	return cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
+	if a.server != "" || a.configFlag {
+		return a.server
+	}
+	return serverOfEnvironment()
 }
+
+func serverOfEnvironment() string { return cmp.Or(os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) }
 
 // givenToken returns the token from the command line or the environment; empty if neither has one.
 func (a *app) givenToken() (drover.Secret, error) {
 	given := os.Getenv("DROVER_TOKEN")
+	if a.configFlag && a.server == "" && serverOfEnvironment() != "" {
+		given = "" // it is for the controller that -c overrides
+	}
 	switch {
 	case a.tokenFrom != "":
 		return tokenFrom(a.tokenFrom)

@@ -39,6 +39,17 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
+	t.Run("prefers -c to the environment, whose token is for another controller", func(t *testing.T) {
+		noController(t)
+		t.Setenv("DROVER_SERVER", "https://one.example")
+		t.Setenv("DROVER_TOKEN", "one")
+		config := aConfiguration(t, "127.0.0.1:8420")
+		droverCommand(t, "jobs", "-c", aConfiguration(t, "127.0.0.1:0")).want(t, 3, "", "the controller of fleet lab")
+		a := &app{program: underTest(), config: config, configFlag: true}
+		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:8420" || at.token.Reveal() == "one" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
 	t.Run("refuses a token on the command line", func(t *testing.T) {
 		noController(t)
 		droverCommand(t, "jobs", "--server", "http://127.0.0.1:1", "--token", "secret").want(t, 2, "", "--token does not accept the token itself")

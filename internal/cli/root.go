@@ -31,11 +31,12 @@ type app struct {
 	screen   bool // out is a terminal
 	color    bool // out may have colours
 
-	config    string
-	server    string
-	tokenFrom string
-	output    output
-	lists     priceLists // replace the clouds' own offerings
+	config     string
+	configFlag bool // it is from the command line, not the environment
+	server     string
+	tokenFrom  string
+	output     output
+	lists      priceLists // replace the clouds' own offerings
 
 	connect  func(context.Context) (drover.Service, error) // returns the controller that commands call
 	patience time.Duration                                 // how long to wait for it
@@ -102,6 +103,7 @@ Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command
 		if a.patient = cmd.Flags().Changed("retry-for"); cmd.Flags().Lookup("retry-for") == nil {
 			a.patience = 0
 		}
+		a.configFlag = cmd.Flags().Changed("config")
 		return a.output.check(cmd)
 	}
 	a.addCommands(root)
