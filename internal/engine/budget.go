@@ -197,7 +197,7 @@ func (e *Engine) notePassed(p budget.Passing) {
 func (e *Engine) stopFor(a *budget.Account) {
 	for _, in := range e.fleet.All() {
 		for _, t := range in.Load {
-			if t.Stop == nil && a.Covers(payer(e.queue.KeyOf(e.job(t.ID.Job.Number)))) {
+			if t.Stop == nil && a.Covers(payerOn(in, payer(e.queue.KeyOf(e.job(t.ID.Job.Number))))) {
 				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of %s (%v) is exceeded", a.Window, a.Budget.Whose(), a.Limit))
 			}
 		}
