@@ -160,6 +160,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	case e.waitsForThrottle(in):
 	default:
 		if !in.Begun && !e.beginCreate(in) {
+			e.touchCreating(in.Cloud) // nothing else passes on its turn
 			return
 		}
 		e.blocksChanged(e.market.Probe(in.ID, in.Candidates)) // a block may have ended since it was planned
