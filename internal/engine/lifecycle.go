@@ -170,15 +170,15 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	}
 }
 
-// beginCreate records that the instance is requested from now on. If a later hour has begun since the plan, it checks
-// the budgets again and returns false if they are exceeded.
+// beginCreate records that the instance is requested from now on. If time has passed since the plan, it checks the
+// limits and budgets again and returns false if they are exceeded.
 func (e *Engine) beginCreate(in *fleet.Member) bool {
 	late := in.Asked < e.s.Now
 	in.Asked = e.s.Now
-	if late && e.limited() {
-		e.changed(in)
-		if a := e.ledger.Overdrawn(in.ID); a != nil {
-			e.stop(in, e.why(a))
+	if late {
+		e.changed(in) // its commitment
+		if why, over := e.overLimit(in); over {
+			e.stop(in, why)
 			return false
 		}
 	}

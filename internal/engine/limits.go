@@ -198,6 +198,34 @@ func (e *Engine) userLimit(mark string) drover.Limit {
 	return l
 }
 
+// overLimit returns which limit or budget the instances exceed that exist or are planned, if this planned one counts
+// against it: it may have been lowered, or instances adopted, since.
+func (e *Engine) overLimit(in *fleet.Member) (why Verdict, over bool) {
+	if most := e.s.Settings.MaxInstances; most > 0 && e.fleet.Len() > most {
+		return e.verdict(drover.ReasonLimit, "%s", fleetFull(most)), true
+	}
+	if most := e.limits(in.Cloud).MaxInstances; most > 0 && e.fleet.In(in.Cloud) > most {
+		return e.verdict(drover.ReasonLimit, "%s", cloudFull(in.Cloud, most)), true
+	}
+	left, as := e.limitsLeft(), e.countsAs(in)
+	left.Take(-1, as...)
+	if l := left.Passed(as...); l != nil {
+		return e.verdict(drover.ReasonLimit, "one more instance would exceed %s", l.Name()), true
+	}
+	if e.limitsUsers() && in.User != "" {
+		u, has := e.s.Settings.Users, e.fleet.Owned(in.Owner)
+		if u.Instances > 0 && has.Instances > u.Instances || u.VCPUs > 0 && has.CPU > u.VCPUs {
+			return e.verdict(drover.ReasonUserLimit, "user %s has more than limits allows", in.User), true
+		}
+	}
+	if e.limited() {
+		if a := e.ledger.Overdrawn(in.ID); a != nil {
+			return e.why(a), true
+		}
+	}
+	return why, false
+}
+
 // withoutLimitedUsers omits groups whose users may rent nothing more, and marks them unschedulable.
 func (e *Engine) withoutLimitedUsers(groups []*group) (rest []*group) {
 	if !e.limitsUsers() {
