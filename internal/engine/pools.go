@@ -396,6 +396,8 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.Short, "instance"), closed))
 	case plan.ShortStopped > 0:
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
+	case plan.ShortSurge > 0:
+		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortSurge, "replacement"), closed))
 	case p.CannotStop.Cause != "":
 		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:

@@ -95,6 +95,7 @@ type Plan struct {
 	Stops    []int64 // to be started again later
 
 	ShortStopped int         // instances to be kept stopped that no zone can provide now
+	ShortSurge   int         // instances that no zone can provide now, to replace outdated ones while all are ready
 	Settled      bool        // nothing to do before an instance changes, or Next
 	Next         drover.Time // when time alone causes something to do; 0: never
 }
@@ -361,6 +362,9 @@ func (r *round) fill() {
 		if !ok {
 			r.plan.Short = max(0, r.plan.Wanted-n)
 			r.plan.ShortStopped = max(0, min(r.missing(), r.plan.Wanted+r.missing()-n))
+			if n >= r.plan.Wanted+r.missing() && r.ready == len(r.counted) {
+				r.plan.ShortSurge = most - n
+			}
 			return
 		}
 		r.demand(d)
