@@ -159,7 +159,7 @@ func (f *fake) answer(call string, id int64, parts []string, in map[string]any, 
 
 // list returns a page of servers.
 func (f *fake) list(q url.Values) any {
-	var all []*fakeServer
+	all := []*fakeServer{}
 	for _, s := range f.servers {
 		if name := q.Get("name"); (name == "" || name == s.Name) && selected(s.Labels, q.Get("label_selector")) {
 			all = append(all, s)

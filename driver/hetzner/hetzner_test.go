@@ -240,16 +240,22 @@ func TestGarbledResponses(t *testing.T) {
 		f.stuck = true // as behind a cache that ignores the page
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	for _, text := range []string{"", "{}", "null", "<html></html>", `{"servers": [{"id": 1`} {
+	for _, text := range []string{"", "{}", "null", "<html></html>", `{"servers": [{"id": 1`, `{"servers": null, "images": null}`} {
 		t.Run(fmt.Sprintf("the response %q is a transient error", text), func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
 			in, _ := drivertest.Create(t, c, request("one"))
-			f.garbled = map[string]string{"GET servers": text, "POST servers": text, "GET images": text, "GET server_types": text, "GET ssh_keys": text}
+			f.garbled = map[string]string{
+				"GET servers": text, "POST servers": text, "PUT servers": text, "DELETE servers": text, "POST actions": text,
+				"GET images": text, "GET server_types": text, "GET ssh_keys": text,
+			}
 			_, imagesErr := c.FindImages(t.Context(), "debian-12", "amd64")
 			_, typesErr := c.Offerings(t.Context())
 			_, keysErr := c.Leftovers(t.Context(), "fleet")
-			for _, err := range []error{imagesErr, typesErr, keysErr} {
+			_, _, shutdownErr := c.api.Server.Shutdown(t.Context(), &hcloud.Server{ID: 2})
+			for _, err := range []error{
+				imagesErr, typesErr, keysErr, errs.Classify("", shutdownErr), c.SetTags(t.Context(), in.ID, in.Tags), c.Stop(t.Context(), in.ID),
+			} {
 				if drover.KindOf(err) != drover.KindTransient {
 					t.Error(err)
 				}
@@ -257,9 +263,12 @@ func TestGarbledResponses(t *testing.T) {
 			drivertest.ListFails(t, c, drover.KindTransient)
 			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+			if err := c.Destroy(t.Context(), in.ID); drover.KindOf(err) != drover.KindTransient {
+				t.Error(err)
+			}
 			f.garbled = nil
-			if again, _ := drivertest.Create(t, c, request("two")); again.ID == "0" || len(f.servers) != 2 {
-				t.Errorf("%+v of %d", again, len(f.servers))
+			if again, _ := drivertest.Create(t, c, request("two")); again.ID == "0" || f.servers[3] == nil {
+				t.Errorf("%+v of %v", again, f.servers)
 			}
 		})
 	}

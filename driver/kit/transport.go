@@ -1,10 +1,14 @@
 package kit
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	"drover"
 )
@@ -16,13 +20,14 @@ const maxAnswer = 64 << 20
 // ErrTooLarge is the error of reading an answer larger than maxAnswer.
 var ErrTooLarge = fmt.Errorf("the response is larger than %d MiB", maxAnswer>>20)
 
-// Transport sends an SDK's requests through a gate, with a token if there is one, and limits the size of every
-// answer.
+// Transport sends an SDK's requests through a gate, with a token if there is one. It limits the size of every answer, and
+// refuses incomplete ones.
 type Transport struct {
 	Gate
 	Next  http.RoundTripper
 	Name  func(*http.Request) string // the name under which a request is counted: no ids
 	Rates func(call string) []string // the rates of the call; may be nil
+	Keys  func(call string) []string // the JSON keys of which a successful answer must contain one; none: any answer counts; may be nil
 	Token drover.Secret              // sent with requests; may be empty
 }
 
@@ -37,7 +42,38 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Rates != nil {
 		rates = t.Rates(call)
 	}
-	return t.Send(r, Bounded(t.Next), call, rates...)
+	next := Bounded(t.Next)
+	if t.Keys != nil {
+		next = complete{next, t.Keys(call)}
+	}
+	return t.Send(r, next, call, rates...)
+}
+
+// complete refuses a successful answer with none of the keys, such as {}, null or a proxy's page: SDKs take it for an
+// empty list, an object without an id, or an accepted change.
+type complete struct {
+	http.RoundTripper
+	keys []string
+}
+
+// RoundTrip makes the request.
+func (c complete) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.RoundTripper.RoundTrip(r)
+	if err != nil || len(c.keys) == 0 || answer.StatusCode/100 != 2 {
+		return answer, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	var has map[string]json.RawMessage
+	json.Unmarshal(text, &has) // anything but an object has no keys
+	if !slices.ContainsFunc(c.keys, func(key string) bool { return len(has[key]) > 0 && string(has[key]) != "null" }) {
+		return nil, fmt.Errorf("the response contains no %s", strings.ReplaceAll(c.keys[0], "_", " "))
+	}
+	return answer, nil
 }
 
 // Bounded limits the size of every answer.
