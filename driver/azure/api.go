@@ -170,6 +170,14 @@ func (watch) Do(q *policy.Request) (*http.Response, error) {
 	return reply, err
 }
 
+// onVM makes a call that Azure answers with the virtual machine.
+func (a *api) onVM(ctx context.Context, call, name string, body any) (vm virtualMachine, err error) {
+	if err = a.do(ctx, call, name, body, &vm); err == nil && vm.Name == "" {
+		err = errors.New("Azure's response contains no virtual machine")
+	}
+	return vm, err
+}
+
 // do makes a call about a named object, if any, with an optional body, and decodes the answer. It does not wait for
 // changes that Azure has accepted.
 func (a *api) do(ctx context.Context, call, name string, body, answer any) error {
@@ -224,18 +232,22 @@ func (a *api) send(ctx context.Context, call string, answer any, request func() 
 			return err
 		case !runtime.HasStatusCode(response, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent):
 			return runtime.NewResponseError(response)
-		case answer == nil:
-			return nil
 		}
 		return decode(response, answer)
 	}, calls[call].rates...)
 }
 
-// decode reads the JSON of a response. The SDK's own function accepts an empty one.
+// decode reads the JSON of a response. The SDK's own function accepts an empty one. If no answer is wanted, the response
+// may be empty, but a page of a proxy is an error, too.
 func decode(response *http.Response, answer any) error {
 	text, err := runtime.Payload(response)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case answer == nil && len(text) == 0:
+		return nil
+	case answer == nil:
+		answer = new(any)
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), answer); err != nil {
 		return fmt.Errorf("Azure's response (HTTP %d) cannot be read: %w", response.StatusCode, err)

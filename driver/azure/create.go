@@ -43,7 +43,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	err = c.api.do(ctx, "CreateVM", r.Name, vm, nil)
+	_, err = c.api.onVM(ctx, "CreateVM", r.Name, vm)
 	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
@@ -144,7 +144,7 @@ func (c *cloud) network(r driver.CreateRequest) object {
 
 // recall finds the existing instance with the name.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	vm, err := c.read(ctx, r.Name)
+	vm, err := c.api.onVM(ctx, "GetVM", r.Name, nil)
 	if errs.KindOf(err) == drover.KindNotFound {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago but is no longer visible")
 	} else if err != nil {

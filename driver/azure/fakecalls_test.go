@@ -117,11 +117,13 @@ func (r *region) with(name string, status int, do func(*held)) (int, any, error)
 }
 
 func (r *region) tag(name string, q *http.Request) (int, any, error) {
-	status, _, err := r.with(name, http.StatusOK, func(m *held) { m.asked["tags"] = body(q)["tags"] })
-	if err == nil && !r.vms[name].ended.IsZero() {
-		err = wrong{409, "OperationNotAllowed", "the VM is marked for deletion", ""}
+	if _, _, err := r.with(name, http.StatusOK, func(m *held) { m.asked["tags"] = body(q)["tags"] }); err != nil {
+		return 0, nil, err
 	}
-	return status, object{}, err
+	if !r.vms[name].ended.IsZero() {
+		return 0, nil, wrong{409, "OperationNotAllowed", "the VM is marked for deletion", ""}
+	}
+	return http.StatusOK, r.vms[name].model(r), nil
 }
 
 func (r *region) destroy(name string, _ *http.Request) (int, any, error) {

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 // Describe reads one virtual machine, which includes its state, and all addresses.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	vm, err := c.read(ctx, id)
+	vm, err := c.api.onVM(ctx, "GetVM", id, nil)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
@@ -54,14 +53,6 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return c.found(vm, addresses), nil
-}
-
-// read reads one virtual machine with its state.
-func (c *cloud) read(ctx context.Context, name string) (vm virtualMachine, err error) {
-	if err = c.api.do(ctx, "GetVM", name, nil, &vm); err == nil && vm.Name == "" {
-		err = errors.New("Azure's response contains no virtual machine")
-	}
-	return vm, err
 }
 
 // found returns an instance with its addresses and with whether Azure interrupted it.
@@ -185,6 +176,6 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, except the configured ones.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	update := object{"tags": kit.MergeTags(c.config.Tags, tags)}
-	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, update, nil))
+	_, err := c.api.onVM(ctx, "UpdateVM", id, object{"tags": kit.MergeTags(c.config.Tags, tags)})
+	return errs.Classify("tag instance "+id, err)
 }

@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"testing/synctest"
@@ -96,9 +97,24 @@ func TestList(t *testing.T) {
 			r := newRegion()
 			c := imitate(t, r, "")
 			drivertest.Create(t, c, request("one"))
-			r.garbled = map[string]string{"GetVM": text}
+			r.garbled = map[string]string{"GetVM": text, "CreateVM": text, "UpdateVM": text}
 			drivertest.DescribeFails(t, c, drover.KindTransient, "one")
 			drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
+			drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
+			if err := c.SetTags(t.Context(), "one", nil); drover.KindOf(err) != drover.KindTransient {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	})
+	t.Run("a page of a proxy does not confirm a change", func(t *testing.T) {
+		r := newRegion()
+		c := imitate(t, r, "")
+		drivertest.Create(t, c, request("one"))
+		r.garbled = map[string]string{"DeallocateVM": "<html></html>", "StartVM": "<html></html>", "DeleteVM": "<html></html>"}
+		for _, change := range []func(context.Context, string) error{c.Stop, c.Start, c.Destroy} {
+			if err := change(t.Context(), "one"); drover.KindOf(err) != drover.KindTransient {
+				t.Error(err)
+			}
 		}
 	})
 	t.Run("an ending spot instance is reclaimed, unless Drover destroyed it", func(t *testing.T) {
