@@ -67,12 +67,26 @@ func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 		own.MaxIdleConnsPerHost = 16
 		network = own
 	}
-	return &api{who: who, http: http.Client{Transport: &kit.Transport{Gate: gate, Next: network, Name: callName}, Timeout: callTime}}
+	return &api{who: who, http: http.Client{
+		Transport: &kit.Transport{Gate: gate, Next: network, Name: callName, Keys: func(call string) []string { return contains[call] }}, Timeout: callTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // following it would send the token elsewhere
+	}}
 }
 
-// session signs in once. If that fails, the next call tries again.
+// contains has the keys of which a successful answer to a call must contain one.
+var contains = map[string][]string{
+	"POST auth/tokens": {"token"}, "GET servers/detail": {"servers"}, "GET servers": {"server"}, "POST servers": {"server"}, "PUT servers/metadata": {"metadata"},
+	"GET flavors/detail": {"flavors"}, "GET os-availability-zone": {"availabilityZoneInfo"}, "GET images": {"images", "id"}, "GET volumes": {"volume"},
+}
+
+// session signs in once. If that fails, the next call tries again. A 404 response to it says nothing about the object of
+// the call.
 func (a *api) session(ctx context.Context) (*session, error) {
-	return a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
+	s, err := a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
+	if errs.KindOf(err) == drover.KindNotFound {
+		err = drover.Errorf(drover.KindTransient, "%v", err)
+	}
+	return s, err
 }
 
 func (a *api) signIn(ctx context.Context) (*session, error) {
@@ -211,18 +225,12 @@ func (a *api) listServers(ctx context.Context, name string) (found []servers.Ser
 	return found, s.version, err
 }
 
-// serverPage is a page of a list of servers. The client's own page takes any answer without servers, such as {}, for
-// the end of the list.
+// serverPage is a page of a list of servers. The client's own page ends the list if it is empty, even if it has a link to
+// the next one.
 type serverPage struct{ servers.ServerPage }
 
-// IsEmpty fails if the page has no list. It never ends the list: only a page without a link to the next one does.
-func (p serverPage) IsEmpty() (bool, error) {
-	body, _ := p.Body.(map[string]any)
-	if _, has := body["servers"].([]any); !has {
-		return false, drover.Errorf(drover.KindTransient, "the response contains no list of servers")
-	}
-	return false, nil
-}
+// IsEmpty never ends the list.
+func (serverPage) IsEmpty() (bool, error) { return false, nil }
 
 func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error) {
 	return with(ctx, a, func(s *session) (*servers.Server, error) {

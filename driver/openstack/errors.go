@@ -58,14 +58,19 @@ var errs = kit.Errors{
 
 // read extracts the cloud's answer from an error, including an error of signing in again.
 func read(err error) (a kit.Answer, ok bool) {
-	if expired, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
+	expired, again := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err)
+	if again {
 		err = expired.ErrReauth
 	}
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &answer) {
 		return a, false
 	}
-	return kit.Answer{Status: answer.Actual, Message: words(answer.Body), Retry: kit.RetryAfter(answer.ResponseHeader, time.Now())}, true
+	a = kit.Answer{Status: answer.Actual, Message: words(answer.Body), Retry: kit.RetryAfter(answer.ResponseHeader, time.Now())}
+	if a.Status == http.StatusNotFound && (again || a.Message == "") {
+		a = kit.Foreign404("OpenStack")
+	}
+	return a, true
 }
 
 // classifyOther classifies the error for a service that is not in the catalogue.

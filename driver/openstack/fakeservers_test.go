@@ -176,7 +176,9 @@ func (f *fake) setMetadata(r *http.Request, s *fakeServer) *answer {
 	if refused := f.settled("update_instance_metadata", s); refused != nil {
 		return refused
 	}
-	var request struct{ Metadata map[string]string }
+	var request struct {
+		Metadata map[string]string `json:"metadata"`
+	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		return wrong(http.StatusBadRequest, "%v", err)
 	}

@@ -222,6 +222,35 @@ func TestDescribe(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a 404 response to a sign-in does not mean that an instance is gone", func(t *testing.T) {
+		for _, call := range []string{"POST auth/tokens", "GET image", "GET "} {
+			for _, body := range []map[string]any{nil, {"error": map[string]any{"code": 404, "message": "Not Found"}}} {
+				f := newFake()
+				in, _ := drivertest.Create(t, imitate(t, f, ""), request("one"))
+				f.broken[call] = func() *answer { return &answer{status: http.StatusNotFound, body: body} }
+				later := imitate(t, f, "")
+				drivertest.ListFails(t, later, drover.KindTransient)
+				drivertest.DescribeFails(t, later, drover.KindTransient, in.ID)
+				if err := later.Destroy(t.Context(), in.ID); drover.KindOf(err) != drover.KindTransient {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		}
+	})
+	t.Run("nor does one to a sign-in with which an expired token is renewed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.tokenTime = time.Hour
+			c := imitate(t, f, "")
+			in, _ := drivertest.Create(t, c, request("one"))
+			time.Sleep(2 * time.Hour)
+			f.broken["POST auth/tokens"] = func() *answer { return wrong(http.StatusNotFound, "Not Found") }
+			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
+			if err := c.Destroy(t.Context(), in.ID); drover.KindOf(err) != drover.KindTransient {
+				t.Error(err)
+			}
+		})
+	})
 	t.Run("a failed instance stays in the list, and is not created again, if a proxy returns 404 for it", func(t *testing.T) {
 		f := newFake()
 		f.room["nova"] = 0
@@ -243,6 +272,31 @@ func TestDescribe(t *testing.T) {
 		}
 		f.broken["GET "] = func() *answer { return ok(map[string]any{}) }
 		drivertest.ListFails(t, imitate(t, f, ""), drover.KindTransient)
+	})
+	t.Run("an answer without tags, an image or a list is a transient error, as is a redirect", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "boot_from: volume")
+		in, _ := drivertest.Create(t, c, request("one"))
+		login := &answer{status: http.StatusFound, header: http.Header{"Location": {"http://elsewhere/login"}}}
+		for _, a := range []*answer{ok(nil), ok(map[string]any{}), ok("<html>"), login} {
+			for _, call := range []string{"PUT servers/metadata", "GET images", "GET flavors/detail", "GET os-availability-zone"} {
+				f.broken[call] = func() *answer { return a }
+			}
+			later := imitate(t, f, "boot_from: volume")
+			_, byID := later.FindImages(t.Context(), debian, "")
+			_, byName := later.FindImages(t.Context(), "debian-*", "")
+			_, offers := later.Offerings(t.Context())
+			_, flavors := later.fetchFlavors(t.Context())
+			_, _, create := later.Create(t.Context(), request("two"))
+			for _, err := range []error{later.SetTags(t.Context(), in.ID, nil), byID, byName, offers, errs.Classify("", flavors), create} {
+				if drover.KindOf(err) != drover.KindTransient {
+					t.Errorf("%+v: %v", a, err)
+				}
+			}
+		}
+		if f.calls["GET login"] > 0 {
+			t.Error("the redirect was followed")
+		}
 	})
 	t.Run("a deleted server that Nova still shows does not exist", func(t *testing.T) {
 		f := newFake()
@@ -364,14 +418,14 @@ func TestOfferings(t *testing.T) {
 			t.Error("another configuration's cache was used", err)
 		}
 	})
-	t.Run("an answer without flavors is an error, and an earlier copy stays in use", func(t *testing.T) {
+	t.Run("an empty list of flavors is an error, and an earlier copy stays in use", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
 			got, err := c.Offerings(t.Context())
 			drivertest.Must(t, err)
 			time.Sleep(2 * flavorsAge)
-			f.broken["GET flavors/detail"] = func() *answer { return ok(map[string]any{}) }
+			f.broken["GET flavors/detail"] = func() *answer { return ok(map[string]any{"flavors": []any{}}) }
 			if later, err := c.Offerings(t.Context()); err != nil || len(later) != len(got) {
 				t.Errorf("%d offerings, then %d: %v", len(got), len(later), err)
 			}
