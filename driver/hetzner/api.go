@@ -1,6 +1,7 @@
 package hetzner
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -45,10 +46,33 @@ func connect(c Config, token string, network http.RoundTripper, metric func(stri
 	}
 	options := []hcloud.ClientOption{
 		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
-		hcloud.WithHTTPClient(&http.Client{Transport: out}),
+		hcloud.WithHTTPClient(&http.Client{
+			Transport: out, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // elsewhere is not Hetzner
+		}),
 	}
 	if c.Endpoint != "" {
 		options = append(options, hcloud.WithEndpoint(c.Endpoint))
 	}
 	return hcloud.NewClient(options...)
+}
+
+// pageSize is the maximum number of entries in a page.
+const pageSize = 50
+
+// oldestFirst is the order that CollectNumbered requires.
+var oldestFirst = []string{"id:asc"}
+
+// pages reads all pages of a list that is sorted oldestFirst. The number of the last page may be missing; then the next
+// page's shows that there are more. A response without page numbers, or with another page, may be incomplete.
+func pages[T any](list func(hcloud.ListOpts) ([]T, *hcloud.Response, error)) ([]T, error) {
+	return kit.CollectNumbered(func(page int) ([]T, int, error) {
+		some, answer, err := list(hcloud.ListOpts{Page: page, PerPage: pageSize})
+		if err == nil && kit.Value(answer.Meta.Pagination).Page != page {
+			err = fmt.Errorf("Hetzner's response is not page %d", page)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		return some, max(answer.Meta.Pagination.LastPage, answer.Meta.Pagination.NextPage), nil
+	})
 }

@@ -78,7 +78,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	switch {
 	case err != nil:
 		return nil, err
-	case server == nil:
+	case server == nil || server.Name != r.Name:
 		return nil, drover.Errorf(drover.KindTransient, "its name is taken, but no server with this name is listed")
 	case labels.Read(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
 		return nil, drover.Errorf(drover.KindInvalid, "its name is taken by a server of another fleet")

@@ -46,7 +46,10 @@ const leftoverKey = "ssh key"
 
 // Leftovers are the fleet's keys.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover, error) {
-	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
+	keys, err := pages(func(o hcloud.ListOpts) ([]*hcloud.SSHKey, *hcloud.Response, error) {
+		o.LabelSelector = selector(map[string]string{driver.TagFleet: fleet})
+		return c.api.SSHKey.List(ctx, hcloud.SSHKeyListOpts{ListOpts: o, Sort: oldestFirst})
+	})
 	return kit.Each(keys, func(k *hcloud.SSHKey) driver.Leftover {
 		id := strconv.FormatInt(k.ID, 10)
 		return driver.Leftover{Kind: leftoverKey, ID: id, Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true}

@@ -130,11 +130,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fake) answer(call string, id int64, parts []string, in map[string]any, q url.Values) (any, error) {
 	switch call {
 	case "GET server_types":
-		return map[string]any{"server_types": types}, nil
+		return page(f, "server_types", types, q), nil
 	case "GET images":
-		return map[string]any{"images": slices.DeleteFunc(slices.Clone(images), func(i map[string]any) bool {
+		return page(f, "images", slices.DeleteFunc(slices.Clone(images), func(i map[string]any) bool {
 			return q.Has("architecture") && q.Get("architecture") != i["architecture"]
-		})}, nil
+		}), q), nil
 	case "GET servers":
 		return f.list(q), nil
 	case "POST servers":
@@ -166,23 +166,28 @@ func (f *fake) list(q url.Values) any {
 		}
 	}
 	slices.SortFunc(all, func(a, b *fakeServer) int { return cmp.Compare(a.ID, b.ID) })
-	page, _ := strconv.Atoi(q.Get("page"))
-	if page = max(1, page); f.stuck {
-		page = 1
-	}
-	last := max(1, (len(all)+f.pageSize-1)/f.pageSize)
 	if f.listed != nil {
 		defer f.listed()
 	}
-	shown := all[min(len(all), (page-1)*f.pageSize):min(len(all), page*f.pageSize)]
-	pages := map[string]any{"page": page, "last_page": last, "next_page": nil}
-	if page < last {
-		pages["next_page"] = page + 1
+	return page(f, "servers", all, q)
+}
+
+// page returns a page of a list that is sorted oldest first.
+func page[T any](f *fake, of string, all []T, q url.Values) any {
+	number, _ := strconv.Atoi(q.Get("page"))
+	if number = max(1, number); f.stuck {
+		number = 1
+	}
+	last := max(1, (len(all)+f.pageSize-1)/f.pageSize)
+	pages := map[string]any{"page": number, "last_page": last, "next_page": nil}
+	if number < last {
+		pages["next_page"] = number + 1
 	}
 	if f.uncount {
 		pages["last_page"] = nil
 	}
-	return map[string]any{"servers": shown, "meta": map[string]any{"pagination": pages}}
+	shown := all[min(len(all), (number-1)*f.pageSize):min(len(all), number*f.pageSize)]
+	return map[string]any{of: shown, "meta": map[string]any{"pagination": pages}}
 }
 
 func selected(labels map[string]string, selector string) bool {
@@ -261,7 +266,8 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 			all = append(all, k)
 		}
 	}
-	return map[string]any{"ssh_keys": all}, nil
+	slices.SortFunc(all, func(a, b *fakeKey) int { return cmp.Compare(a.ID, b.ID) })
+	return page(f, "ssh_keys", all, q), nil
 }
 
 // types are the project's types: the last one is withdrawn from one location and out of stock in another.

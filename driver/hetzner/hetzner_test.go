@@ -3,6 +3,7 @@ package hetzner
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -226,6 +227,14 @@ func TestList(t *testing.T) {
 	})
 }
 
+// redirecting is a network that redirects every request, and counts them.
+type redirecting struct{ requests *int }
+
+func (r redirecting) RoundTrip(*http.Request) (*http.Response, error) {
+	*r.requests++
+	return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"http://elsewhere/login"}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+}
+
 func TestGarbledResponses(t *testing.T) {
 	t.Run("all pages are read if the number of the last one is missing, and a repeated page is an error", func(t *testing.T) {
 		f := newFake()
@@ -237,8 +246,35 @@ func TestGarbledResponses(t *testing.T) {
 		if got := drivertest.Listed(t, c); len(got) != len(f.servers) {
 			t.Errorf("%d of %d servers are listed", len(got), len(f.servers))
 		}
+		f.pageSize = 1
+		if found, err := c.FindImages(t.Context(), "*", ""); len(found) != len(images) {
+			t.Errorf("%d of %d images are listed, %v", len(found), len(images), err)
+		}
 		f.stuck = true // as behind a cache that ignores the page
 		drivertest.ListFails(t, c, drover.KindTransient)
+		_, imagesErr := c.FindImages(t.Context(), "debian-12", "")
+		_, typesErr := c.Offerings(t.Context())
+		for _, err := range []error{imagesErr, typesErr} {
+			if drover.KindOf(err) != drover.KindTransient || len(f.met) > 50 {
+				t.Errorf("%v, after %d requests", err, len(f.met))
+			}
+		}
+	})
+	t.Run("a redirect is not followed", func(t *testing.T) {
+		requests := 0
+		c := imitate(t, redirecting{&requests}, "")
+		drivertest.ListFails(t, c, drover.KindTransient)
+		if err := c.Destroy(t.Context(), "1"); drover.KindOf(err) != drover.KindTransient || requests != 2 {
+			t.Errorf("%v, after %d requests", err, requests)
+		}
+	})
+	t.Run("another server than the requested one is a transient error", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := drivertest.Create(t, c, request("one"))
+		f.garbled = map[string]string{"GET servers": `{"server": {"id": 99, "name": "x"}, "servers": [{"id": 99, "name": "x", "labels": {"drover-fleet": "fleet"}}]}`}
+		drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
+		drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
 	})
 	for _, text := range []string{"", "{}", "null", "<html></html>", `{"servers": [{"id": 1`, `{"servers": null, "images": null}`} {
 		t.Run(fmt.Sprintf("the response %q is a transient error", text), func(t *testing.T) {

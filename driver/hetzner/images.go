@@ -23,7 +23,10 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 			opts.Architecture = []hcloud.Architecture{theirs}
 		}
 	}
-	images, err := c.api.Image.AllWithOpts(ctx, opts)
+	images, err := pages(func(o hcloud.ListOpts) ([]*hcloud.Image, *hcloud.Response, error) {
+		opts.ListOpts, opts.Sort = o, oldestFirst
+		return c.api.Image.List(ctx, opts)
+	})
 	if err != nil {
 		return nil, errs.Classify("list images", err)
 	}

@@ -3,7 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -15,24 +15,11 @@ import (
 	"drover/driver/kit"
 )
 
-// pageSize is the maximum number of servers in a page.
-const pageSize = 50
-
-// List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires. The number of
-// the last page may be missing; then the next page's shows that there are more. A response without page numbers, or
-// with another page, may be incomplete.
+// List lists the servers with the tags' labels.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
-	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
-		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
-			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
-		})
-		if err == nil && kit.Value(answer.Meta.Pagination).Page != page {
-			err = fmt.Errorf("Hetzner's response is not page %d", page)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		return some, max(answer.Meta.Pagination.LastPage, answer.Meta.Pagination.NextPage), nil
+	servers, err := pages(func(o hcloud.ListOpts) ([]*hcloud.Server, *hcloud.Response, error) {
+		o.LabelSelector = selector(tags)
+		return c.api.Server.List(ctx, hcloud.ServerListOpts{ListOpts: o, Sort: oldestFirst})
 	})
 	return kit.Each(servers, instanceOf), errs.Classify("list instances", err)
 }
@@ -48,12 +35,16 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 // server reads the server with an id.
 func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
-	server, err := serverOf(id)
-	if err == nil {
-		server, _, err = c.api.Server.GetByID(ctx, server.ID)
+	wanted, err := serverOf(id)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && server == nil { // this is the SDK's not_found
+	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
+	switch {
+	case err == nil && server == nil: // this is the SDK's not_found
 		err = drover.Errorf(drover.KindNotFound, "there is no such server")
+	case err == nil && server.ID != wanted.ID:
+		err = errors.New("Hetzner's response is not about this server")
 	}
 	return server, err
 }

@@ -22,7 +22,9 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 
 // listed returns Hetzner's own types.
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
-	types, err := c.api.ServerType.All(ctx)
+	types, err := pages(func(o hcloud.ListOpts) ([]*hcloud.ServerType, *hcloud.Response, error) {
+		return c.api.ServerType.List(ctx, hcloud.ServerTypeListOpts{ListOpts: o, Sort: oldestFirst})
+	})
 	if err != nil {
 		return nil, errs.Classify("list server types", err)
 	}

@@ -49,7 +49,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Send(r, next, call, rates...)
 }
 
-// complete refuses a successful answer with none of the keys, such as {}, null or a proxy's page: SDKs take it for an
+// complete refuses an answer that is not an error but has none of the keys, such as {}, null or a proxy's page: SDKs take it for an
 // empty list, an object without an id, or an accepted change.
 type complete struct {
 	http.RoundTripper
@@ -59,7 +59,7 @@ type complete struct {
 // RoundTrip makes the request.
 func (c complete) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := c.RoundTripper.RoundTrip(r)
-	if err != nil || len(c.keys) == 0 || answer.StatusCode/100 != 2 {
+	if err != nil || len(c.keys) == 0 || answer.StatusCode >= http.StatusBadRequest {
 		return answer, err
 	}
 	text, err := io.ReadAll(answer.Body)
@@ -71,7 +71,7 @@ func (c complete) RoundTrip(r *http.Request) (*http.Response, error) {
 	var has map[string]json.RawMessage
 	json.Unmarshal(text, &has) // anything but an object has no keys
 	if !slices.ContainsFunc(c.keys, func(key string) bool { return len(has[key]) > 0 && string(has[key]) != "null" }) {
-		return nil, fmt.Errorf("the response contains no %s", strings.ReplaceAll(c.keys[0], "_", " "))
+		return nil, fmt.Errorf("the response (HTTP %d) contains no %s", answer.StatusCode, strings.ReplaceAll(c.keys[0], "_", " "))
 	}
 	return answer, nil
 }
