@@ -50,7 +50,7 @@ func (c *cloud) call(ctx context.Context, name string, args, result any) (err er
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "%s: %v", name, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	limited, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, errTimeout)
 	defer cancel()
 	answer, err := c.program.speak(limited, name, id, append(line, '\n'))
 	switch {

@@ -383,6 +383,22 @@ echo "{\"id\":$id,\"result\":{\"instances\":[]}}"; exit`)+"], protocol: stream",
 	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })
 }
 
+func TestHungProgramIsRestarted(t *testing.T) {
+	path := script(t, `id=${request#*\"id\":}; id=${id%%,*}
+echo "{\"id\":$id,\"result\":{\"instances\":[]}}"
+[ -e "$0.hung" ] && sleep 1000
+trap '' TERM; echo $$ >"$0.hung"; while :; do sleep 1; done`)
+	c, err := open(t.Context(), "command: ["+path+"], protocol: stream, timeout: 1s", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.List(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "did not answer within 1s") {
+		t.Error(err)
+	}
+	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })
+}
+
 func TestStandardErrorIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	text := hello + `printf 'one\ntwo\033[2J\n' >&2; yes | head -n 1000 >&2; head -c 5000 /dev/zero | tr '\0' x >&2; echo '{"result":{"instances":[]}}'`

@@ -18,7 +18,7 @@ const pause = time.Second
 
 // stream is a program that keeps running: requests go to its standard input, and replies come in any order from its
 // standard output. The first call starts it, and the next call restarts it if it has ended. When it ends, the calls
-// under way fail.
+// under way fail. It is ended if it hangs: a call timed out, and the program answered no other since then.
 type stream struct {
 	command []string
 	log     func(line string)
@@ -39,24 +39,29 @@ func (s *stream) speak(ctx context.Context, _ string, id int64, request []byte) 
 	if err != nil {
 		return nil, err
 	}
-	answer := se.expect(id)
+	answer, before := se.expect(id)
 	defer se.forget(id)
-	select {
-	case se.requests <- request:
-	case <-se.ended:
-		return nil, se.why()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case line := <-answer:
-		return line, nil
-	case <-se.ended:
-		return nil, se.why()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	requests := se.requests
+	for {
+		select {
+		case requests <- request:
+			requests = nil // sent
+		case line := <-answer:
+			return line, nil
+		case <-se.ended:
+			return nil, se.why()
+		case <-ctx.Done():
+			if context.Cause(ctx) == errTimeout && se.repliesSoFar() == before {
+				se.fail(errTimeout)
+				go se.close()
+			}
+			return nil, ctx.Err()
+		}
 	}
 }
+
+// errTimeout is why a call ends that takes longer than the configured timeout.
+var errTimeout = errors.New("the driver program did not answer a call in time")
 
 // session returns the running program. It starts one if there is none.
 func (s *stream) session() (*session, error) {
@@ -103,6 +108,7 @@ type session struct {
 	mu      sync.Mutex
 	err     error                 // why it ended; guarded by mu
 	waiting map[int64]chan []byte // guarded by mu
+	replies int                   // how many it has sent; guarded by mu
 }
 
 func begin(command []string, log func(string)) (*session, error) {
@@ -198,6 +204,7 @@ func (se *session) deliver(line []byte) error {
 	}
 	se.mu.Lock()
 	defer se.mu.Unlock()
+	se.replies++
 	if answer, ok := se.waiting[*to.ID]; ok {
 		delete(se.waiting, *to.ID)
 		answer <- append([]byte(nil), line...)
@@ -205,12 +212,19 @@ func (se *session) deliver(line []byte) error {
 	return nil
 }
 
-func (se *session) expect(id int64) <-chan []byte {
+// expect returns the channel of the reply to a request, and how many replies the program has sent so far.
+func (se *session) expect(id int64) (reply <-chan []byte, replies int) {
 	se.mu.Lock()
 	defer se.mu.Unlock()
 	answer := make(chan []byte, 1)
 	se.waiting[id] = answer
-	return answer
+	return answer, se.replies
+}
+
+func (se *session) repliesSoFar() int {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	return se.replies
 }
 
 func (se *session) forget(id int64) {
