@@ -73,6 +73,8 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case cmd.Process == nil:
+		return nil, fmt.Errorf("start the driver program: %w", err)
 	case out.over:
 		return nil, fmt.Errorf("the driver program wrote more than %d bytes", maxReply)
 	case failed && len(reply) == 0:

@@ -236,6 +236,8 @@ func TestFaultyPrograms(t *testing.T) {
 		{"the error contains its last line", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"its reply is not JSON", "call", `echo hello`, "reply is not valid"},
 		{"it replies twice", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
+		{"a bracket follows its reply", "call", `echo '{"result":{"instances":[]}}]'`, "there is extra data after the JSON value"},
+		{"an id is not valid UTF-8", "call", `printf '{"result":{"instances":[{"id":"\377","type":"t","zone":"z","market":"spot","state":"running"}]}}'`, "not valid UTF-8"},
 		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
 		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},
 		{"its reply lacks the list", "call", `echo '{"result":{}}'`, "no instances"},
@@ -381,6 +383,16 @@ echo "{\"id\":$id,\"result\":{\"instances\":[]}}"; exit`)+"], protocol: stream",
 	}
 	defer c.Close()
 	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })
+}
+
+func TestMissingProgram(t *testing.T) {
+	c, err := open(t.Context(), "command: ["+script(t, `rm "$0"; `+hello)+"]", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), "list: start the driver program: ") {
+		t.Error(err)
+	}
 }
 
 func TestHungProgramIsRestarted(t *testing.T) {

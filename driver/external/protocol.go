@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"drover"
 	"drover/driver"
@@ -200,7 +202,7 @@ func unmarshal(text []byte, into any) error {
 	if err != nil {
 		return err
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF { // More returns false before a closing bracket
 		return errors.New("there is extra data after the JSON value")
 	}
 	return nil
@@ -304,6 +306,8 @@ func (i instance) check() (in driver.Instance, err error) {
 	switch {
 	case i.ID == "":
 		return in, errors.New("an instance has no id")
+	case strings.ContainsRune(i.ID, utf8.RuneError): // decoding put it in the place of invalid bytes, so it is another id
+		return in, fmt.Errorf("the id %.40q is not valid UTF-8", i.ID)
 	case !slices.Contains([]driver.State{driver.Pending, driver.Running, driver.Stopping, driver.Stopped}, i.State):
 		return in, fmt.Errorf("unknown state %.40q", i.State)
 	case i.Market != drover.OnDemand && i.Market != drover.Spot:
