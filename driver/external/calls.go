@@ -2,11 +2,11 @@ package external
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"drover"
@@ -23,10 +23,6 @@ const (
 	callDescribe  = "describe"
 	callAttribute = "attribute"
 )
-
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) next() int64 { return c.n.Add(1) }
 
 // call makes one call and reads its answer into result. Every error has a kind, except that of a context that ended.
 func (c *cloud) call(ctx context.Context, name string, args, result any) (err error) {
@@ -45,7 +41,7 @@ func (c *cloud) call(ctx context.Context, name string, args, result any) (err er
 	if options == nil {
 		options = map[string]string{}
 	}
-	id := c.ids.next()
+	id := c.ids.Add(1)
 	line, err := json.Marshal(request{version, id, name, c.o.Name, c.o.Fleet, c.o.Folder, options, args})
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "%s: %v", name, err)
@@ -207,7 +203,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, outp
 	if !slices.Contains(c.calls, callVerify) {
 		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not verify host keys", c.o.Name)
 	}
-	args := instanceArgs{ID: in.ID, Key: base64Of(key)}
+	args := instanceArgs{ID: in.ID, Key: base64.StdEncoding.EncodeToString(key)}
 	if output != nil {
 		args.Output = new(strings.ToValidUTF8(string(output), "\uFFFD"))
 	}

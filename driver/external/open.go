@@ -12,12 +12,12 @@ package external
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"drover"
@@ -74,24 +74,18 @@ type cloud struct {
 	o       driver.Options
 	config  Config
 	program speaker
-	ids     counter
+	ids     atomic.Int64 // of requests
 	can     driver.Capabilities
 	calls   []string // the program's optional calls
 }
 
 // Open prepares or starts the program and queries its capabilities.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
-	if o.Fleet == "" {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no fleet id is set", o.Name)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	c := &cloud{o: o}
-	c.config.Default()
-	if err := o.Decode(&c.config); err != nil {
+	c := &cloud{}
+	if err := kit.Begin(&o, longest, &c.config); err != nil {
 		return nil, err
 	}
+	c.o = o
 	command, err := c.command()
 	if err != nil {
 		return nil, err

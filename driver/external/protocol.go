@@ -3,7 +3,6 @@ package external
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -414,15 +413,6 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	return drover.Offering{Cloud: cloud, Zone: o.Zone, Type: t, Market: o.Market, Price: price, DiskPrice: diskPrice, QuotaGroup: o.QuotaGroup}, nil
 }
 
-// money reads an amount that may have an exponent, as programs write small ones.
-func money(n json.Number) (drover.Money, error) {
-	price, err := parseMoney(n)
-	if err == nil && price > mostPrice {
-		return 0, fmt.Errorf("%.40q is not a price", n.String())
-	}
-	return price, err
-}
-
 // These are above every hourly price of an instance and of a GiB of disk. The largest possible volume times the latter
 // does not overflow.
 const (
@@ -430,16 +420,19 @@ const (
 	mostDiskPrice = 1000 * drover.Dollar
 )
 
-func parseMoney(n json.Number) (drover.Money, error) {
+// money reads an amount that may have an exponent, as programs write small ones.
+func money(n json.Number) (drover.Money, error) {
 	text := n.String()
 	if strings.ContainsAny(text, "eE") {
 		f, err := n.Float64()
-		if err != nil || f < 0 || f > 1e6 {
+		if err != nil || f < 0 || f > mostPrice.USD() {
 			return 0, fmt.Errorf("%.40q is not a price", text)
 		}
 		text = strconv.FormatFloat(f, 'f', 9, 64)
 	}
-	return drover.ParseMoney(text)
+	price, err := drover.ParseMoney(text)
+	if err == nil && price > mostPrice {
+		return 0, fmt.Errorf("%.40q is not a price", text)
+	}
+	return price, err
 }
-
-func base64Of(key []byte) string { return base64.StdEncoding.EncodeToString(key) }
