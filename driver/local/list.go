@@ -176,9 +176,12 @@ func (c *cloud) Attribute(_ context.Context, name string) (string, error) {
 		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)
 	}
 	if err != nil {
-		return "", err
+		return "", errs.Classify("read an attribute", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostAttribute))
-	return string(text), err
+	text, err := io.ReadAll(io.LimitReader(file, mostAttribute+1))
+	if len(text) > mostAttribute {
+		return "", drover.Errorf(drover.KindInvalid, "attribute %.80q is larger than %d KiB", name, mostAttribute>>10)
+	}
+	return string(text), errs.Classify("read an attribute", err)
 }

@@ -196,4 +196,13 @@ func TestAttributesAreFiles(t *testing.T) {
 			t.Errorf("there is an attribute %q", name)
 		}
 	}
+	for size, want := range map[int]drover.ErrorKind{256 << 10: "", 256<<10 + 1: drover.KindInvalid} {
+		drivertest.Must(t, os.WriteFile(filepath.Join(folder, "large"), make([]byte, size), 0o600))
+		if text, err := attributes.Attribute(t.Context(), "large"); drover.KindOf(err) != want || want == "" && len(text) != size {
+			t.Errorf("of %d bytes, %d were read: %v", size, len(text), err)
+		}
+	}
+	if _, err := attributes.Attribute(t.Context(), "."); drover.KindOf(err) != drover.KindTransient {
+		t.Errorf("a folder is not an attribute: %v", err)
+	}
 }
