@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -130,10 +129,7 @@ func powerOff(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", pidFile, err)
-	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0, which no process has, if somebody damaged the file
 	// Opening the descriptor before checking the process ensures that the checked process is the one that is signalled.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

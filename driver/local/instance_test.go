@@ -52,6 +52,19 @@ func running(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
+func TestDestroyWithADamagedPIDFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	in := w.create("one")
+	pid := w.pidOf("one")
+	w.login(in)
+	drivertest.Must(t, os.WriteFile(filepath.Join(w.folder, "fleet", "one", "pid"), []byte("?"), 0o600))
+	drivertest.Must(t, w.cloud.Destroy(t.Context(), in.ID))
+	if running(pid) || len(w.list()) > 0 {
+		t.Errorf("process %d runs: %t; listed: %v", pid, running(pid), w.list())
+	}
+}
+
 func TestDeath(t *testing.T) {
 	for _, tt := range []struct {
 		name string
