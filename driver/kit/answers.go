@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -17,7 +18,7 @@ const MaxPages = 1000
 var ErrEndless = fmt.Errorf("the list has more than %d pages", MaxPages)
 
 // Collect reads all pages of a list, each by the token that the previous one returned, until there is none. If a page
-// fails, it returns nothing else.
+// fails, or returns its own token, it returns nothing else.
 func Collect[T any](page func(token string) (some []T, after string, err error)) (all []T, err error) {
 	token := ""
 	for range MaxPages {
@@ -26,8 +27,11 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 			return nil, err
 		}
 		all = append(all, some...)
-		if after == "" {
+		switch after {
+		case "":
 			return all, nil
+		case token: // as behind a cache that ignores the token
+			return nil, errors.New("a page of the list is its own next page")
 		}
 		token = after
 	}

@@ -39,8 +39,15 @@ func TestCollect(t *testing.T) {
 		}
 	})
 	t.Run("an endless list fails", func(t *testing.T) {
-		if _, err := kit.Collect(func(string) ([]int, string, error) { return []int{1}, "again", nil }); err == nil {
+		if _, err := kit.Collect(func(token string) ([]int, string, error) { return []int{1}, token + "x", nil }); err == nil {
 			t.Error("an endless list was accepted")
+		}
+	})
+	t.Run("a page that is its own next page fails at once", func(t *testing.T) {
+		requests := 0
+		all, err := kit.Collect(func(string) ([]int, string, error) { requests++; return []int{1}, "again", nil })
+		if err == nil || all != nil || requests != 2 {
+			t.Errorf("%v, %v, after %d requests", all, err, requests)
 		}
 	})
 }
