@@ -33,7 +33,7 @@ func OpenPrices(path string) ([]Price, error) {
 
 // ReadPrices reads a price list from r; name is its file's name.
 func ReadPrices(name string, r io.Reader) ([]Price, error) {
-	t, err := newTable(name, &bounded{r: r, left: maxText})
+	t, err := newTable(name, withoutMark(&bounded{r: r, left: maxText}))
 	if err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func newTable(file string, r io.Reader) (*table, error) {
 	}
 	t.head = slices.Clone(head)
 	for i, name := range t.head {
-		t.head[i] = strings.ToLower(strings.Clone(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))))
+		t.head[i] = strings.ToLower(strings.Clone(strings.TrimSpace(name)))
 	}
 	return t, err
 }

@@ -88,7 +88,7 @@ func Read(name string, r io.Reader) (*Trace, error) {
 		r = unpacked
 	}
 	b := &builder{t: &Trace{Name: filepath.Base(name)}, file: name, left: map[string]int{}}
-	r = &bounded{r: r, left: maxText}
+	r = withoutMark(&bounded{r: r, left: maxText})
 	var err error
 	switch filepath.Ext(plain) {
 	case ".swf":
@@ -119,6 +119,17 @@ func (b *bounded) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	return n, err
 }
+
+// withoutMark returns a reader that skips a byte order mark at the beginning of a text.
+func withoutMark(r io.Reader) io.Reader {
+	text := bufio.NewReader(r)
+	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		text.Discard(len(byteOrderMark))
+	}
+	return text
+}
+
+const byteOrderMark = "\ufeff"
 
 // builder builds a trace.
 type builder struct {

@@ -85,6 +85,17 @@ func TestCSV(t *testing.T) {
 	})
 }
 
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	for file, text := range map[string]string{"a.swf": someSWF, "a.csv": someCSV, "quoted.csv": "\"submit\",runtime,vcpus\n0,1,1\n"} {
+		if _, err := Read(file, strings.NewReader("\ufeff"+text)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if _, err := ReadPrices("prices.csv", strings.NewReader("\ufeff# prices\n"+somePrices)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	swf := func(line string) string { return "; a comment\n" + line + "\n" }
 	for name, c := range map[string]struct{ file, text, want string }{
