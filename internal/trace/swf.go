@@ -40,7 +40,7 @@ func (b *builder) readSWF(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 4096), maxLine)
 	n := 0
-	for lines.Scan() {
+	for lines.Scan() && lines.Err() == nil { // the line at which reading failed is incomplete
 		n++
 		text := lines.Text()
 		switch trimmed := strings.TrimSpace(text); {

@@ -96,6 +96,22 @@ func TestAByteOrderMarkIsSkipped(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsCutShort(t *testing.T) {
+	for _, file := range []string{"a.swf.gz", "a.csv.gz"} {
+		text := someSWF[strings.LastIndex(someSWF, ";")+2:]
+		if file == "a.csv.gz" {
+			text = strings.TrimPrefix(someCSV, "# what a queue was given on a Monday\n")
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		w.Write([]byte(text[:len(text)-10]))
+		w.Flush()
+		if _, err := Read(file, &packed); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+			t.Errorf("%s: the error is %v", file, err)
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	swf := func(line string) string { return "; a comment\n" + line + "\n" }
 	for name, c := range map[string]struct{ file, text, want string }{
