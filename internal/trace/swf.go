@@ -120,9 +120,9 @@ func (b *builder) swfRow(text string, line int) (row swfRow, err error) {
 // swfJob returns the job of a line, or why it is left out.
 func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	v := row.values
-	processors := v[swfAllocated]
+	processors := math.Ceil(v[swfAllocated])
 	if processors <= 0 {
-		processors = v[swfAsked]
+		processors = math.Ceil(v[swfAsked])
 	}
 	switch status := int(v[swfStatus]); {
 	case status == swfPartGoesOn || status == swfLastPart || status == swfLastPartFails:

@@ -25,6 +25,18 @@ const someSWF = `; Version: 2.2
     8     6000     -1     10    4     -1    -1   -1     -1    -1  2   1   1  -1 -1 -1 -1 -1
 `
 
+func TestAPartOfAProcessorCountsAsOne(t *testing.T) {
+	got, err := Read("log.swf", strings.NewReader("1 0 -1 9 0.5 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n2 0 -1 9 0 -1 -1 1.5 -1 1024 1 1 1 -1 -1 -1 -1 -1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []drover.Resources{{CPU: 1000}, {CPU: 2000, Memory: 2 * drover.MiB}} {
+		if got.Jobs[i].Need != want {
+			t.Errorf("job %d needs %+v, not %+v", i+1, got.Jobs[i].Need, want)
+		}
+	}
+}
+
 func TestSWF(t *testing.T) {
 	got, err := Read("log.swf", strings.NewReader(someSWF))
 	if err != nil {
