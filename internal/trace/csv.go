@@ -95,13 +95,14 @@ func (b *builder) readCSV(r io.Reader) error {
 type times struct {
 	start drover.Time // the first job's time, if they have dates
 	begun bool
+	dated bool
 }
 
 // moment returns the time after the trace's start, from a number of seconds or an RFC 3339 time.
 func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
-	case t.begun && dated != (t.start != 0):
+	case t.begun && dated != t.dated:
 		return 0, errors.New("either all jobs must have dates, or none")
 	case dated && std.Unix() < 0, dated && std.Year() > 2200:
 		return 0, errors.New("the date is not between 1970 and 2200")
@@ -111,7 +112,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 	}
 	at := drover.TimeOf(std)
 	if !t.begun {
-		t.begun, t.start = true, at
+		t.begun, t.dated, t.start = true, true, at
 	}
 	if at < t.start {
 		return 0, errors.New("it is earlier than the first job's submit time")

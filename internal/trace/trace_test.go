@@ -86,6 +86,12 @@ func TestCSV(t *testing.T) {
 			t.Errorf("%v: %+v", got.Start, got.Jobs)
 		}
 	})
+	t.Run("may start in 1970", func(t *testing.T) {
+		got, err := Read("jobs.csv", strings.NewReader("vcpus,submit,runtime\n1,1970-01-01T00:00:00Z,5\n1,1970-01-01T00:01:00Z,5\n"))
+		if err != nil || got.Jobs[1].Submit != time.Minute {
+			t.Errorf("%v: %+v", err, got)
+		}
+	})
 	t.Run("can be compressed", func(t *testing.T) {
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
