@@ -169,8 +169,8 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if f.maxWait < 0 {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait is %v, but must not be negative", f.maxWait)
 	}
-	if f.pools < 0 {
-		return m, nil, drover.Errorf(drover.KindInvalid, "--for is %v, but must not be negative", f.pools)
+	if f.pools < 0 || f.pools > simulate.MostTime {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--for %v is not between 0 and 50 years", f.pools)
 	}
 	for _, file := range []struct{ flag, path string }{{"chart", f.chart}, {"csv", f.csv}} {
 		if _, err := os.Stat(filepath.Dir(file.path)); err != nil {

@@ -74,8 +74,8 @@ func runOlder(ctx context.Context, in Input, p Policy, m *meter) error {
 		}
 	}
 	for steps := 0; ; steps++ {
-		if steps%1024 == 0 && ctx.Err() != nil {
-			return errEnded(ctx, o.now.Sub(m.begin))
+		if err := cutOff(ctx, steps, o.now.Sub(m.begin)); err != nil {
+			return err
 		}
 		o.submit()
 		at := o.following()

@@ -146,7 +146,16 @@ func (r *Result) Saves(ctx context.Context, in Input) error {
 // budgets start again.
 const stalled = 32 * 24 * time.Hour
 
-// errEnded wraps the reason why a simulation was cut off.
-func errEnded(ctx context.Context, at time.Duration) error {
-	return fmt.Errorf("after %v of the trace: %w", at.Round(time.Second), context.Cause(ctx))
+// MostTime is the longest time that is simulated. With it, no time of a job comes near the end of drover.Time in 2262.
+const MostTime = 50 * 365 * 24 * time.Hour
+
+// cutOff returns why a simulation cannot continue at a time of its trace; nil if it can.
+func cutOff(ctx context.Context, steps int, at time.Duration) error {
+	switch {
+	case at > MostTime:
+		return drover.Errorf(drover.KindInvalid, "the jobs would take more than 50 years").WithHint("simulate part of the trace, or allow more instances")
+	case steps%1024 == 0 && ctx.Err() != nil:
+		return fmt.Errorf("after %v of the trace: %w", at.Round(time.Second), context.Cause(ctx))
+	}
+	return nil
 }

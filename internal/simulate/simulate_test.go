@@ -108,6 +108,16 @@ func TestDrover(t *testing.T) {
 
 func TestEveryPolicy(t *testing.T) {
 	for _, p := range Policies {
+		t.Run(string(p)+" is cut off before times overflow", func(t *testing.T) {
+			in := one()
+			in.Trace.Start = drover.TimeOf(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
+			in.Trace.Jobs[0].Submit = 60 * 365 * 24 * time.Hour
+			in.Offerings = in.Offerings[:1] // so that 60 years take little time
+			in.Settings.Clouds[0].ListInterval = 365 * 24 * time.Hour
+			if _, err := Run(t.Context(), in, p); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "more than 50 years") {
+				t.Errorf("the error is %v", err)
+			}
+		})
 		t.Run(string(p)+" has equal results for equal inputs, and different ones for other seeds", func(t *testing.T) {
 			first, again := whole(t, input(3, 0), p), whole(t, input(3, 0), p)
 			if diff := cmp.Diff(first, again); diff != "" {

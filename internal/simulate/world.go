@@ -80,8 +80,8 @@ func unwatched(s engine.Settings) engine.Settings {
 // run simulates until all jobs are final and all instances are gone, or until no more events are due.
 func (w *world) run(ctx context.Context) error {
 	for steps := 0; ; steps++ {
-		if steps%1024 == 0 && ctx.Err() != nil {
-			return errEnded(ctx, w.now.Sub(w.m.begin))
+		if err := cutOff(ctx, steps, w.now.Sub(w.m.begin)); err != nil {
+			return err
 		}
 		w.submit()
 		if len(w.inbox) == 0 && w.wake != 0 && w.wake <= w.now {

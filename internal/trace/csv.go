@@ -129,7 +129,9 @@ func span(text string) (time.Duration, error) {
 		s = d.Seconds()
 	}
 	switch {
-	case err != nil || math.IsNaN(s) || s > longest.Seconds():
+	case s > longest.Seconds():
+		return 0, errors.New(quoted(text) + " is more than 10 years")
+	case err != nil || math.IsNaN(s):
 		return 0, errors.New(quoted(text) + " is neither a number of seconds nor a duration (write, for example, 90s)")
 	case s < 0:
 		return 0, errors.New(quoted(text) + " is negative")

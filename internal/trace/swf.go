@@ -141,7 +141,7 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	}
 	for _, field := range []int{swfSubmit, swfRuntime} {
 		if v[field] > longest.Seconds() {
-			return j, "", b.fault(line, row.columns[field], "field %d is more than 100 years", field+1)
+			return j, "", b.fault(line, row.columns[field], "field %d is more than 10 years", field+1)
 		}
 	}
 	j = Job{Submit: seconds(v[swfSubmit]), Runtime: seconds(v[swfRuntime]), Count: 1}

@@ -55,7 +55,7 @@ const (
 	maxText    = 4 << 30   // bytes of a file, unpacked
 	maxJobs    = 5_000_000 // elements of arrays included
 	maxVCPUs   = 1_000_000 // of a job
-	longest    = 100 * 365 * 24 * time.Hour
+	longest    = 10 * 365 * 24 * time.Hour
 	mostMemory = drover.Bytes(1) << 50
 )
 
