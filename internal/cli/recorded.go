@@ -31,6 +31,15 @@ func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *sim
 	return recordedWork(ctx, svc, since, mostRecorded, m)
 }
 
+// maintained returns how long a simulation of recorded work maintains a configuration's pools: for the whole period, as
+// the actual figures include them.
+func maintained(in simulate.Input, recorded *trace.Trace) time.Duration {
+	if len(in.Settings.Pools) == 0 {
+		return 0
+	}
+	return time.Since(recorded.Start.Std())
+}
+
 // recordedWork returns the workload of a controller's records, and its real outcome.
 func recordedWork(ctx context.Context, svc drover.Service, since drover.Time, most int, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	past, err := recorded.Read(ctx, svc, since, drover.TimeOf(time.Now()), most)

@@ -118,6 +118,9 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		if in.For = f.pools; f.pools > 0 && len(in.Settings.Pools) == 0 {
 			return drover.Errorf(drover.KindInvalid, "--for: %s has no pools", cmp.Or(file, "the configuration"))
 		}
+		if f.recorded != "" && f.pools == 0 {
+			in.For = maintained(in, t)
+		}
 		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
 		in.MaxWait = f.maxWait
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {

@@ -53,7 +53,9 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 		if err != nil {
 			return nil, err
 		}
-		in.Trace, in.MemoryPerCPU = t, 2*drover.GiB
+		if in.Trace, in.MemoryPerCPU = t, 2*drover.GiB; ask.TraceName == "" {
+			in.For = maintained(in, t)
+		}
 		r, err := simulate.Run(ctx, in, simulate.Drover)
 		if err != nil {
 			return nil, err

@@ -35,7 +35,6 @@ const (
 // EstimateBatch runs a batch with the engine in a modelled world, from the first instance to the last. It returns nil
 // if the batch is too large.
 func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, offerings []drover.Offering, b drover.Batch) (*Estimate, error) {
-	s.Pools = nil // they never finish
 	in := simulate.Input{Settings: s, Offerings: offerings, Models: simulate.DefaultModels, Trace: &trace.Trace{}, Jobs: engineJobs(b)}
 	if !slices.ContainsFunc(c.Clouds, func(c config.Cloud) bool { return c.Driver != "local" }) {
 		in.Models.Boot = localBoot

@@ -64,6 +64,14 @@ func TestSimulatedPoolIsMaintained(t *testing.T) {
 	}
 }
 
+func TestPoolsThatAreNotMaintainedCostNothing(t *testing.T) {
+	in := keeping()
+	in.For, in.Trace = 0, &trace.Trace{Jobs: []trace.Job{{Runtime: time.Hour, Count: 1, Need: drover.Resources{CPU: 2000, Memory: drover.GiB}}}}
+	if r := whole(t, in, Drover); r.Instances != 1 || r.Pools != nil {
+		t.Errorf("%d instances were rented for one job, and pools have results: %+v", r.Instances, r.Pools)
+	}
+}
+
 // covers P6
 func TestSimulatedPoolFollowsItsSchedule(t *testing.T) {
 	in := keeping()

@@ -57,7 +57,10 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 // configure gives the engine its settings, and again whenever a schedule changes the pools.
 func (w *world) configure() {
 	settings := unwatched(w.in.Settings)
-	if w.in.Scheduled != nil && w.in.For > 0 {
+	switch {
+	case w.in.For == 0:
+		settings.Pools = nil
+	case w.in.Scheduled != nil:
 		var next drover.Time
 		if settings.Pools, next = w.in.Scheduled(w.now); next != 0 && next < w.ends() {
 			w.after(next.Sub(w.now), w.configure)
