@@ -45,7 +45,7 @@ type older struct {
 type rented struct {
 	offering drover.Offering
 	free     drover.Resources
-	user     string // the owner, if instances belong to users
+	user     string // of its jobs, see kind
 	hire     *hire  // nil until its cloud has created it
 	ready    bool
 	gone     bool      // it takes no more jobs
@@ -58,11 +58,17 @@ type rented struct {
 
 // placed is a waiting or running job.
 type placed struct {
+	kind
 	seq   int // its place in the queue
 	job   trace.Job
-	shape drover.Shape
 	tried bool
 	begun drover.Time // 0: it is not running
+}
+
+// kind is what decides where a job may be placed.
+type kind struct {
+	shape drover.Shape
+	user  string // empty if users share instances
 }
 
 func runOlder(ctx context.Context, in Input, p Policy, m *meter) error {
@@ -112,14 +118,17 @@ func (o *older) submit() {
 		t := o.in.Trace.Jobs[o.next]
 		o.next++
 		o.m.submitted(t.Count)
-		shape := o.in.shape(t)
-		if o.cheapest(shape) < 0 {
+		k := kind{shape: o.in.shape(t)}
+		if o.in.Settings.Lifecycle.Sharing == drover.ShareUser {
+			k.user = t.User
+		}
+		if o.cheapest(k.shape) < 0 {
 			o.m.refuse(t.Count)
 			continue
 		}
 		for range t.Count {
 			o.seen++
-			o.place(&placed{seq: o.seen, job: t, shape: shape})
+			o.place(&placed{kind: k, seq: o.seen, job: t})
 		}
 	}
 }

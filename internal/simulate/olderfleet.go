@@ -19,7 +19,7 @@ func (o *older) place(p *placed) {
 func (o *older) placed(p *placed) bool {
 	if o.policy == FirstFit {
 		for _, r := range o.fleet {
-			if o.serves(r, p) && p.shape.Accepts(r.offering) && r.free.Fits(p.shape.Need) {
+			if r.user == p.user && p.shape.Accepts(r.offering) && r.free.Fits(p.shape.Need) {
 				o.put(p, r)
 				return true
 			}
@@ -40,14 +40,9 @@ func (o *older) placed(p *placed) bool {
 		}
 	}
 	r := o.rent(o.m.market.offerings[at])
-	r.user = p.job.User
+	r.user = p.user
 	o.put(p, r)
 	return true
-}
-
-// serves reports whether an instance may run the job of this user.
-func (o *older) serves(r *rented, p *placed) bool {
-	return o.in.Settings.Lifecycle.Sharing != drover.ShareUser || r.user == p.job.User
 }
 
 // soonFree returns the instance of an offering that is expected to be free first, if that is before a new one would
@@ -55,7 +50,7 @@ func (o *older) serves(r *rented, p *placed) bool {
 func (o *older) soonFree(p *placed, of drover.Offering) (first *rented) {
 	least := o.now.Add(callTime + o.in.Models.Boot)
 	for _, r := range o.fleet {
-		if placeOf(r.offering) != placeOf(of) || !o.serves(r, p) {
+		if placeOf(r.offering) != placeOf(of) || r.user != p.user {
 			continue
 		}
 		if at := o.frees(r); at >= o.now && at < least {
@@ -89,7 +84,7 @@ func (o *older) tire(p *placed, r *rented) {
 	r.line = slices.Delete(r.line, at, at+1)
 	if of := o.cheapest(p.shape); of >= 0 && o.room[o.m.market.offerings[of].Cloud] > 0 {
 		r := o.rent(o.m.market.offerings[of])
-		r.user = p.job.User
+		r.user = p.user
 		o.put(p, r)
 		return
 	}
@@ -295,46 +290,46 @@ func (o *older) pay(r *rented, taken bool) {
 
 // retry places the waiting jobs that can be placed now, in order.
 func (o *older) retry() {
-	stuck := map[drover.Shape]bool{}
+	stuck := map[kind]bool{}
 	for {
 		p := o.queue.first(stuck)
 		if p == nil {
 			return
 		}
 		if !o.placed(p) {
-			stuck[p.shape] = true
+			stuck[p.kind] = true
 			continue
 		}
 		o.queue.drop(p)
 	}
 }
 
-// queue contains the jobs without an instance, by shape and then in order of arrival: if one job cannot be placed, the
-// others of its shape cannot be placed either.
-type queue map[drover.Shape][]*placed
+// queue contains the jobs without an instance, by kind and then in order of arrival: if one job cannot be placed, the
+// others of its kind cannot be placed either.
+type queue map[kind][]*placed
 
 func (q queue) add(p *placed) {
-	line := q[p.shape]
+	line := q[p.kind]
 	at, _ := slices.BinarySearchFunc(line, p.seq, func(o *placed, seq int) int { return o.seq - seq })
-	q[p.shape] = slices.Insert(line, at, p)
+	q[p.kind] = slices.Insert(line, at, p)
 }
 
-// first returns the oldest job whose shape is not stuck; nil if there is none.
-func (q queue) first(stuck map[drover.Shape]bool) (first *placed) {
-	for shape, line := range q {
-		if !stuck[shape] && (first == nil || line[0].seq < first.seq) {
+// first returns the oldest job whose kind is not stuck; nil if there is none.
+func (q queue) first(stuck map[kind]bool) (first *placed) {
+	for k, line := range q {
+		if !stuck[k] && (first == nil || line[0].seq < first.seq) {
 			first = line[0]
 		}
 	}
 	return first
 }
 
-// drop removes the first job of its shape.
+// drop removes the first job of its kind.
 func (q queue) drop(p *placed) {
-	if line := q[p.shape]; len(line) > 1 {
+	if line := q[p.kind]; len(line) > 1 {
 		line[0] = nil
-		q[p.shape] = line[1:]
+		q[p.kind] = line[1:]
 	} else {
-		delete(q, p.shape)
+		delete(q, p.kind)
 	}
 }

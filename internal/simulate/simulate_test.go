@@ -106,6 +106,19 @@ func TestDrover(t *testing.T) {
 	})
 }
 
+func TestAJobWaitsOnlyForRoomThatItsUserMayHave(t *testing.T) {
+	in := one()
+	in.Settings.Clouds[0].MaxInstances, in.Settings.Lifecycle.Sharing, in.Settings.Lifecycle.IdleTimeout = 2, drover.ShareUser, 10*time.Hour
+	job := func(submit, runtime time.Duration, user string) trace.Job {
+		return trace.Job{Submit: submit, Runtime: runtime, Count: 1, Need: drover.Resources{CPU: 4000}, User: user}
+	}
+	in.Trace.Jobs = []trace.Job{job(0, 2*time.Hour, "ada"), job(0, 10*time.Minute, "bob"), job(time.Second, time.Minute, "ada"), job(2*time.Second, 100*time.Minute, "bob")}
+	r := whole(t, in, FirstFit)
+	if most := 150 * time.Minute; r.Instances != 2 || r.Makespan > most.Seconds() {
+		t.Errorf("bob's second job did not start when his first ended: %d instances, a makespan of %v s", r.Instances, r.Makespan)
+	}
+}
+
 func TestEveryPolicy(t *testing.T) {
 	for _, p := range Policies {
 		t.Run(string(p)+" is cut off before times overflow", func(t *testing.T) {
