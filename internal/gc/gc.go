@@ -88,11 +88,11 @@ func (g *Collector) Collect(ctx context.Context) error {
 		return err
 	}
 	for _, fleet := range daemon.UnfinishedRuns(home) {
-		if err := g.run(ctx, fleet); err != nil {
-			return err
+		if failed := g.run(ctx, fleet); failed != nil {
+			err = errors.Join(err, fmt.Errorf("searching for instances of %s: %w", fleet, failed))
 		}
 	}
-	return nil
+	return err
 }
 
 // configured returns the configuration in force if it names the requested fleet; nil otherwise.
@@ -120,7 +120,8 @@ type search struct {
 // nothingKnown is a search's known function where nobody looks after anything.
 func nothingKnown() (func(Stray) bool, error) { return func(Stray) bool { return false }, nil }
 
-// sweep lists a fleet's instances in every cloud and, if requested, destroys those that may go.
+// sweep lists a fleet's instances in every cloud and, if requested, destroys those that may go. A cloud that cannot be
+// listed does not keep it from the others.
 func (g *Collector) sweep(ctx context.Context, s *search) error {
 	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.Program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -129,22 +130,21 @@ func (g *Collector) sweep(ctx context.Context, s *search) error {
 	defer daemon.CloseClouds(clouds)
 	byCloud := map[string]driver.Cloud{}
 	var listed []*Stray
+	var unlisted error
 	for _, cloud := range clouds {
 		byCloud[cloud.Name] = middleware.ForFleet(middleware.WithRetry(cloud.Driver), s.fleet)
 		list, err := Strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
-		if err != nil {
-			return err
-		}
+		unlisted = errors.Join(unlisted, err)
 		listed = append(listed, list...)
 	}
 	if len(listed) == 0 && !(g.Destroy && g.WithoutState) {
-		return g.sweepStrays(ctx, byCloud, s, s.ends)
+		return errors.Join(unlisted, g.sweepStrays(ctx, byCloud, s, s.ends && unlisted == nil))
 	}
 	known, err := s.known()
 	if err != nil {
-		return err
+		return errors.Join(unlisted, err)
 	}
-	ended, first := s.ends || g.Blind, len(g.Found)
+	ended, first := (s.ends || g.Blind) && unlisted == nil, len(g.Found)
 	for _, one := range listed {
 		if known(*one) {
 			g.Kept++
@@ -157,7 +157,7 @@ func (g *Collector) sweep(ctx context.Context, s *search) error {
 	for _, one := range g.Found[first:] {
 		ended = ended && one.Destroyed
 	}
-	return errors.Join(err, g.sweepStrays(ctx, byCloud, s, ended))
+	return errors.Join(unlisted, err, g.sweepStrays(ctx, byCloud, s, ended))
 }
 
 // Strays lists the instances of a fleet in a cloud.

@@ -208,6 +208,46 @@ func TestARunWhoseRecordsCannotBeLockedIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeReadDoesNotHideTheRest(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var runs []*daemon.RunFolder
+	for range 2 {
+		run, err := daemon.NewRunFolder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(run.Save(daemon.RunPlan{}), run.Close()); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run)
+	}
+	slices.SortFunc(runs, func(a, b *daemon.RunFolder) int { return cmp.Compare(a.ID, b.ID) })
+	if err := os.WriteFile(runs[0].File("run.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cloud := &stubborn{fleet: runs[1].ID, there: map[string]string{"i-1": "x"}}
+	g := collector("", cloud, false)
+	g.Destroy = false
+	g.Program.Drivers["down"] = daemon.Kind{Open: func(context.Context, driver.Options) (driver.Cloud, error) { return unlistable{cloud}, nil }}
+	load := g.Load
+	g.Load = func(file, only string) (*config.Config, error) {
+		c, err := load(file, only)
+		c.Clouds = slices.Insert(c.Clouds, 0, config.Cloud{Name: "there", Common: config.Common{Driver: "down"}})
+		return c, err
+	}
+	err := g.Collect(t.Context())
+	if len(g.Found) != 1 || err == nil || !strings.Contains(err.Error(), runs[0].ID) || !strings.Contains(err.Error(), "no permission") {
+		t.Errorf("%d instances were found, the error is %v", len(g.Found), err)
+	}
+}
+
+// unlistable is a cloud that refuses to list its instances.
+type unlistable struct{ driver.Cloud }
+
+func (unlistable) List(context.Context, map[string]string) ([]driver.Instance, error) {
+	return nil, drover.Errorf(drover.KindForbidden, "no permission")
+}
+
 func TestInstancesOfAnUnknownFleetAreDestroyedOnlyWithoutState(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	cloud := &stubborn{there: map[string]string{"i-1": "lab-x"}}
