@@ -326,7 +326,9 @@ func TestOptionsAreTheAutoscalersDefaults(t *testing.T) {
 
 // covers S9
 func TestPrices(t *testing.T) {
-	c, ctx := asked(t, twoGroups(), false), within(t)
+	f := twoGroups()
+	f.groups[1].Offer = &drover.Offering{Price: drover.Dollar / 100, Type: drover.InstanceType{Resources: drover.Resources{CPU: 2000}}} // holds no pod
+	c, ctx := asked(t, f, false), within(t)
 	from, to := timestamppb.New(time.Unix(0, 0)), timestamppb.New(time.Unix(1800, 0))
 	for id, want := range map[string]float64{"c:///1": 1, "drover-template://a": 1} {
 		got, err := c.PricingNodePrice(ctx, &protos.PricingNodePriceRequest{Node: node(id), StartTimestamp: from, EndTimestamp: to})

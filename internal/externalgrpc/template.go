@@ -117,8 +117,8 @@ func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceR
 	return &protos.PricingNodePriceResponse{Price: dollars(g.Offer.Price) * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
 
-// PricingPodPrice returns the cost of a pod for a time in the cheapest group: its share of a node, by the resource of
-// which it needs the largest share.
+// PricingPodPrice returns the cost of a pod for a time in the cheapest group whose nodes hold it: its share of a node,
+// by the resource of which it needs the largest share.
 func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	pod := &protos.Pod{}
 	if err := proto.Unmarshal(r.GetPodBytes(), pod); err != nil {
@@ -130,11 +130,12 @@ func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceReq
 			continue
 		}
 		has := g.Offer.Type.Resources
-		part := max(share(int64(need.CPU), int64(has.CPU)), share(int64(need.Memory), int64(has.Memory)), share(int64(need.GPUs), int64(has.GPUs)))
-		least = min(least, part*dollars(g.Offer.Price))
+		if part := max(share(int64(need.CPU), int64(has.CPU)), share(int64(need.Memory), int64(has.Memory)), share(int64(need.GPUs), int64(has.GPUs))); part <= 1 {
+			least = min(least, part*dollars(g.Offer.Price))
+		}
 	}
 	if math.IsInf(least, 1) {
-		return nil, status.Error(codes.NotFound, "no group has known prices")
+		return nil, status.Error(codes.NotFound, "no group with a known price can hold the pod")
 	}
 	return &protos.PricingPodPriceResponse{Price: least * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
@@ -173,10 +174,10 @@ func quantity(text string) float64 {
 }
 
 func share(need, has int64) float64 {
-	if has == 0 {
+	if need <= 0 {
 		return 0
 	}
-	return float64(need) / float64(has)
+	return float64(need) / float64(has) // infinite if there is none
 }
 
 // dollars converts money to the autoscaler's floating point.
