@@ -126,6 +126,9 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
 			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
 		}
+		if in.MemoryPerCPU > drover.TiB {
+			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu %s is more than 1Ti", f.memory)
+		}
 		for _, p := range policies {
 			r, err := simulate.Run(ctx, in, p)
 			if err == nil {
