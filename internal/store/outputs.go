@@ -4,19 +4,66 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 
 	"drover"
 )
 
-// PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them.
+// puts groups the outputs of attempts: those that come during one transaction share the next. When a thousand attempts
+// end at once, they must not write to the disk a thousand times while the loop's commits wait their turn.
+type puts struct {
+	turn chan struct{} // holds an element during a transaction
+
+	mu      sync.Mutex
+	waiting []*put // guarded by mu
+}
+
+// put is the outputs of one attempt.
+type put struct {
+	outputs
+	done chan error // has room for the result
+}
+
+// PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them. It fails if another
+// caller's context ends during the transaction that they share.
 func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
-	err := s.change(ctx, fmt.Sprintf("recording the outputs of attempt %v", id), func(tx *sql.Tx) error {
-		return putOutputs(ctx, tx, id, files, warnings)
-	})
-	if err == nil {
-		s.successes.add(success{Outputs: &outputs{id, files, warnings}})
+	own := &put{outputs{id, files, warnings}, make(chan error, 1)}
+	s.puts.mu.Lock()
+	s.puts.waiting = append(s.puts.waiting, own)
+	s.puts.mu.Unlock()
+	select {
+	case s.puts.turn <- struct{}{}:
+		s.putWaiting(ctx)
+		<-s.puts.turn
+		return <-own.done
+	case err := <-own.done:
+		return err
 	}
-	return err
+}
+
+// putWaiting records all outputs that wait, in one transaction.
+func (s *Store) putWaiting(ctx context.Context) {
+	s.puts.mu.Lock()
+	all := s.puts.waiting
+	s.puts.waiting = nil
+	s.puts.mu.Unlock()
+	if len(all) == 0 {
+		return
+	}
+	err := s.change(ctx, "recording outputs", func(tx *sql.Tx) error {
+		for _, p := range all {
+			if err := putOutputs(ctx, tx, p.Attempt, p.Files, p.Warnings); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, p := range all {
+		if err == nil {
+			s.successes.add(success{Outputs: &p.outputs})
+		}
+		p.done <- err
+	}
 }
 
 func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []drover.File, warnings []string) error {

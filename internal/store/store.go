@@ -35,6 +35,7 @@ type Store struct {
 	epoch     atomic.Int64         // that Begin gave to this Store; 0 before
 	proof     *proof
 	successes *successes
+	puts      puts
 }
 
 // Open opens the records in the file at path. It creates what is missing: the folder, the file, its tables.
@@ -57,7 +58,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err := touch(path); err != nil {
 		return nil, err
 	}
-	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path), successes: successesOf(path)}
+	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path), successes: successesOf(path), puts: puts{turn: make(chan struct{}, 1)}}
 	if s.write, err = connect(path, 1, writerOptions); err != nil {
 		return nil, err
 	}
