@@ -121,6 +121,7 @@ type Controller struct {
 	state        engine.State // initial
 	events       chan engine.Event
 	queries      chan query
+	peeks        chan query
 	ended        chan struct{} // closed when Run has ended
 	clock        clock
 	api          apiListener
@@ -188,6 +189,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		state:    state,
 		events:   make(chan engine.Event, 1024),
 		queries:  make(chan query),
+		peeks:    make(chan query),
 		ended:    make(chan struct{}),
 		inbox:    inbox{nudged: make(chan struct{}, 1)},
 		replies:  replies{raised: make(chan struct{})},
@@ -275,6 +277,8 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 			return nil
 		case q := <-c.queries:
 			q.answer(l.Engine)
+		case q := <-c.peeks:
+			q.answer(l.Engine)
 		case ev := <-c.events:
 			wake, err = c.step(ctx, l, c.drain(ev))
 		case <-timer.C:
@@ -352,11 +356,22 @@ func (c *Controller) post(ctx context.Context, body engine.Body) {
 	}
 }
 
-// Query calls ask with the engine between two decisions. ask must not keep its argument.
+// Query calls ask with the engine between two decisions, once the earlier one is committed. ask must not keep its
+// argument.
 func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error {
+	return c.ask(ctx, c.queries, ask)
+}
+
+// Peek is Query for those who only show the engine's state to people: it does not wait for a commit, so a decision that
+// ask sees may not be in the records yet.
+func (c *Controller) Peek(ctx context.Context, ask func(*engine.Engine)) error {
+	return c.ask(ctx, c.peeks, ask)
+}
+
+func (c *Controller) ask(ctx context.Context, way chan<- query, ask func(*engine.Engine)) error {
 	q := query{ask, make(chan struct{})}
 	select {
-	case c.queries <- q:
+	case way <- q:
 		<-q.done
 		return nil
 	case <-ctx.Done():

@@ -115,7 +115,7 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %.80q", f.Cloud)
 	}
 	var states []engine.OfferState
-	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
+	if err := c.Peek(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
 		return nil, err
 	}
 	return Chosen(states, c.leftOut(), f), nil
@@ -207,7 +207,7 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}
 	var s engine.Status
 	var used []drover.BudgetUse
-	err = c.Query(ctx, func(e *engine.Engine) { s, used = e.Status(), budgets(e.Budgets()) })
+	err = c.Peek(ctx, func(e *engine.Engine) { s, used = e.Status(), budgets(e.Budgets()) })
 	if err != nil {
 		return drover.Status{}, err
 	}

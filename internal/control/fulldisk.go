@@ -22,7 +22,7 @@ const (
 // leaves nothing in the records. The engine has already decided; queries are answered meanwhile. No effect leaves,
 // no submission is accepted, and events queue up.
 func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func() error) error {
-	err := try()
+	err := c.answerDuring(l, try)
 	if !errors.Is(err, store.ErrFull) {
 		return err
 	}
@@ -33,12 +33,26 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 		if err := c.answerFor(ctx, l, wait); err != nil {
 			return err
 		}
-		err = try()
+		err = c.answerDuring(l, try)
 	}
 	if err == nil {
 		c.note(engine.Note{Level: engine.Info, Text: "the disk that holds the records has free space again"})
 	}
 	return err
+}
+
+// answerDuring tries to commit, and answers peeks meanwhile.
+func (c *Controller) answerDuring(l *loop.Loop, try func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- try() }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case q := <-c.peeks:
+			q.answer(l.Engine)
+		}
+	}
 }
 
 // answerFor answers queries for a while.
@@ -50,6 +64,8 @@ func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Dur
 		case <-ctx.Done():
 			return ctx.Err()
 		case q := <-c.queries:
+			q.answer(l.Engine)
+		case q := <-c.peeks:
 			q.answer(l.Engine)
 		case <-timer.C:
 			return nil

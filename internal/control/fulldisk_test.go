@@ -26,7 +26,7 @@ func fullFixture(t *testing.T) (*Controller, *loop.Loop) {
 func TestACommitWaitsForRoom(t *testing.T) {
 	c, l := fullFixture(t)
 	synctest.Test(t, func(t *testing.T) {
-		c.queries, c.ended = make(chan query), make(chan struct{})
+		c.queries, c.peeks, c.ended = make(chan query), make(chan query), make(chan struct{})
 		var tries atomic.Int32
 		var full atomic.Bool
 		full.Store(true)
@@ -59,6 +59,29 @@ func TestACommitWaitsForRoom(t *testing.T) {
 		time.Sleep(lastTry)
 		if err := <-done; err != nil || c.suspended() != nil {
 			t.Errorf("with room again: %v, %v", err, c.suspended())
+		}
+	})
+}
+
+func TestAPeekDoesNotWaitForACommit(t *testing.T) {
+	c, l := fullFixture(t)
+	synctest.Test(t, func(t *testing.T) {
+		c.queries, c.peeks, c.ended = make(chan query), make(chan query), make(chan struct{})
+		disk, committed := make(chan struct{}), make(chan error)
+		go func() {
+			committed <- c.commitWhenRoom(t.Context(), l, func() error { <-disk; return nil })
+		}()
+		if err := c.Peek(t.Context(), func(*engine.Engine) {}); err != nil {
+			t.Error(err)
+		}
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Query(brief, func(*engine.Engine) {}); err == nil {
+			t.Error("a query saw a decision that was not committed")
+		}
+		close(disk)
+		if err := <-committed; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -137,7 +137,7 @@ func (c *Controller) addReasons(ctx context.Context, jobs []drover.Job) {
 		}
 	}
 	var all []*drover.Reason
-	if len(ids) == 0 || c.Query(ctx, func(e *engine.Engine) { all = e.WhyWait(ids) }) != nil {
+	if len(ids) == 0 || c.Peek(ctx, func(e *engine.Engine) { all = e.WhyWait(ids) }) != nil {
 		return
 	}
 	for i, why := range all {

@@ -12,7 +12,7 @@ import (
 // Pools lists the pools, each with its number under the key that it has in the configuration.
 func (c *Controller) Pools(ctx context.Context) ([]drover.Pool, error) {
 	pools := []drover.Pool{}
-	err := c.Query(ctx, func(e *engine.Engine) { pools = append(pools, e.Pools()...) })
+	err := c.Peek(ctx, func(e *engine.Engine) { pools = append(pools, e.Pools()...) })
 	for i := range pools {
 		switch p := &pools[i]; p.Kind {
 		case drover.PoolSize:
