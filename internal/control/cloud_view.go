@@ -49,10 +49,9 @@ func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Ins
 	for id, in := range cl.seen {
 		if _, ok := all[id]; !ok {
 			removed = append(removed, id)
-			cl.missing = append(cl.missing, in)
+			cl.miss(in)
 		}
 	}
-	cl.missing = cl.missing[max(0, len(cl.missing)-maxMissing):]
 	cl.seen, cl.listed = all, true
 	for id := range all {
 		delete(cl.created, id)
@@ -69,6 +68,22 @@ func differs(old, in driver.Instance) bool {
 	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
 	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
 		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses || old.Ended != in.Ended
+}
+
+// miss remembers an instance that is gone. The caller holds mu.
+func (cl *cloudView) miss(in driver.Instance) {
+	cl.missing = append(cl.missing, in)
+	cl.missing = cl.missing[max(0, len(cl.missing)-maxMissing):]
+}
+
+// forget drops what a create call returned of an instance that is gone: no list may ever have had a short-lived one.
+func (cl *cloudView) forget(id string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if in, ok := cl.created[id]; ok {
+		delete(cl.created, id)
+		cl.miss(in)
+	}
 }
 
 // maxMissing is how many gone instances are remembered, for hooks.

@@ -353,6 +353,26 @@ func TestAListYieldsAddedAndRemovedInstances(t *testing.T) {
 	}
 }
 
+func TestAnInstanceThatNoListHadIsForgotten(t *testing.T) {
+	f := newFixture(t)
+	c := must(New(t.Context(), f.cfg))(t)
+	cl := must(c.cloud("here"))(t)
+	cl.remember(driver.Instance{ID: "i-1"})
+	in := engine.Instance{ID: 1, Cloud: "here", ProviderID: "i-1"}
+	err := committer{c, must(c.newLoop())(t)}.Commit(t.Context(), []engine.Write{
+		{Instance: &in}, {Gone: &engine.InstanceEnd{ID: 1, Departed: &engine.Departed{Instance: in}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := cl.find("i-1"); known {
+		t.Error("it is kept as created")
+	}
+	if _, known := cl.recall("i-1"); !known {
+		t.Error("a hook cannot find it")
+	}
+}
+
 // fullRecorder is full after every event, and keeps the State of each segment.
 type fullRecorder struct{ begun []engine.State }
 

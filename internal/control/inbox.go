@@ -176,6 +176,11 @@ func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
 			c.changes.tell(w.Element.Job)
 		case w.Attempt != nil:
 			c.changes.tell(w.Attempt.Attempt.ID.Job.Number)
+		case w.Gone != nil && w.Gone.Departed != nil:
+			in := w.Gone.Departed.Instance
+			if cl, err := c.cloud(in.Cloud); err == nil { // otherwise its view is gone, too
+				cl.forget(in.ProviderID)
+			}
 		}
 	}
 	return nil
