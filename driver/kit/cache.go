@@ -85,14 +85,20 @@ func (r *Remembered) Add(id string) {
 	if r.all == nil {
 		r.all = map[string]time.Time{}
 	}
+	r.expire() // here too: a cloud that lists no ended instances queries none
 	r.all[id] = time.Now()
+}
+
+// expire forgets ids. The caller holds mu.
+func (r *Remembered) expire() {
+	maps.DeleteFunc(r.all, func(_ string, at time.Time) bool { return time.Since(at) >= rememberFor })
 }
 
 // Has reports whether an id is remembered.
 func (r *Remembered) Has(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.all, func(_ string, at time.Time) bool { return time.Since(at) >= rememberFor })
+	r.expire()
 	_, has := r.all[id]
 	if has {
 		r.all[id] = time.Now()
