@@ -24,6 +24,8 @@ const (
 	blobsFolder = "blobs"
 	// maxBlobs bounds the size of all blobs together; a tenth of the disk is the other bound.
 	maxBlobs = 10 << 30
+	// leastBlob is what a smaller blob counts as: files must stay few enough to be listed at every tick.
+	leastBlob = 64 << 10
 	// freshBlob is how long a blob is kept despite the bound, so that a blob uploaded for a Start is still there when
 	// the Start arrives.
 	freshBlob = 10 * time.Minute
@@ -224,7 +226,7 @@ func (b *blobs) evict() error {
 			return err
 		}
 		delete(b.verified, info.Name())
-		sum -= info.Size()
+		sum -= countedSize(info)
 	}
 	return nil
 }
@@ -239,7 +241,7 @@ func listBlobs() (list []fs.FileInfo, sum int64, err error) {
 		// A file that has vanished was an unfinished upload.
 		if info, err := entry.Info(); err == nil && isHash(info.Name()) {
 			list = append(list, info)
-			sum += info.Size()
+			sum += countedSize(info)
 		}
 	}
 	slices.SortFunc(list, func(x, y fs.FileInfo) int {
@@ -247,6 +249,8 @@ func listBlobs() (list []fs.FileInfo, sum int64, err error) {
 	})
 	return list, sum, nil
 }
+
+func countedSize(blob fs.FileInfo) int64 { return max(blob.Size(), leastBlob) }
 
 // diskSpace returns how much of the folder's disk is free for this user, and its size.
 func diskSpace() (free, total int64, err error) {

@@ -166,6 +166,20 @@ func TestBlobBound(t *testing.T) {
 			t.Error(cmp.Diff(want, got))
 		}
 	})
+	t.Run("small blobs count as more than their size, so that they do not become too many", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		if _, err := newBlobs(); err != nil {
+			t.Fatal(err)
+		}
+		for _, digit := range []string{"a", "b"} {
+			if err := os.WriteFile(blobPath(strings.Repeat(digit, 64)), []byte("x"), 0o400); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, sum, err := listBlobs(); err != nil || sum != 2*leastBlob {
+			t.Errorf("they count as %d bytes, error %v", sum, err)
+		}
+	})
 	t.Run("a blob that is no longer pinned goes next", func(t *testing.T) {
 		b.unpin(p)
 		if err := b.evict(); err != nil {
