@@ -24,8 +24,7 @@ type put struct {
 	done chan error // has room for the result
 }
 
-// PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them. It fails if another
-// caller's context ends during the transaction that they share.
+// PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them.
 func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
 	own := &put{outputs{id, files, warnings}, make(chan error, 1)}
 	s.puts.mu.Lock()
@@ -50,6 +49,7 @@ func (s *Store) putWaiting(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
+	ctx = context.WithoutCancel(ctx) // the others' contexts have not ended
 	err := s.change(ctx, "recording outputs", func(tx *sql.Tx) error {
 		for _, p := range all {
 			if err := putOutputs(ctx, tx, p.Attempt, p.Files, p.Warnings); err != nil {
