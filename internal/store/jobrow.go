@@ -172,6 +172,9 @@ func (j jobRow) whole() drover.Job {
 	}
 	job := j.job
 	job.Ended = standard(j.ended)
+	if job.State == drover.JobQueued {
+		job.Reason = nil // it is why other elements were cancelled, not why the job waits
+	}
 	if j.array.Set {
 		array := j.array
 		job.Array, job.Gang, job.Counts = &array, j.gang, j.counts

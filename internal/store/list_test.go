@@ -234,6 +234,11 @@ func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("job %+v, error %v; want it cancelled", job, err)
 		}
 		equal(t, "reason", job.Reason, new(greet.Overdue.Reason()))
+		greet.Queued.Add(1) // lost with its instance
+		commit(t, s, engine.Write{Job: &greet})
+		if job, err = s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1}); err != nil || job.State != drover.JobQueued || job.Reason != nil {
+			t.Errorf("job %+v, error %v; want it queued, without the reason of the cancelled elements", job, err)
+		}
 	})
 
 	t.Run("elements without rows share their job's reason", func(t *testing.T) {
