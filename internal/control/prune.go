@@ -8,21 +8,26 @@ import (
 	"drover/internal/logkey"
 )
 
+// pruneAtOnce is how many jobs' results are looked up at a time: meanwhile a user may retry one of them.
+const pruneAtOnce = 100
+
 // Prune removes old results: see [drover.Queue].
 func (c *Controller) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
-	jobs, err := c.cfg.Store.OldResults(ctx, before)
-	if err != nil {
-		return pruned, err
-	}
-	for _, job := range jobs {
-		bytes, err := c.pruneJob(ctx, job)
-		if err != nil {
+	for last := int64(0); ; {
+		jobs, err := c.cfg.Store.OldResults(ctx, before, last, pruneAtOnce)
+		if err != nil || len(jobs) == 0 {
 			return pruned, err
 		}
-		pruned.Jobs++
-		pruned.Bytes += bytes
+		for _, job := range jobs {
+			bytes, err := c.pruneJob(ctx, job)
+			if err != nil {
+				return pruned, err
+			}
+			pruned.Jobs++
+			pruned.Bytes += bytes
+			last = job
+		}
 	}
-	return pruned, nil
 }
 
 // pruneJob removes a job's results. It updates the records last, so that a failure is repeated.

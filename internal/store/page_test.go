@@ -352,9 +352,35 @@ func TestListsUseIndexes(t *testing.T) {
 	checkPlan(t, "counts", s, countsQuery)
 }
 
+func TestOldResults(t *testing.T) {
+	s := sqliteOpener(t)(t)
+	begun(t, s)
+	if _, err := s.Submit(t.Context(), drover.Submission{Batch: singles(4)}, Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[drover.JobID]int64{{Number: 1, Index: 0}: 1, {Number: 1, Index: 1}: 1, {Number: 2, Index: -1}: 0, {Number: 3, Index: -1}: 1, {Number: 4, Index: -1}: 1}
+	if err := s.PutResults(t.Context(), sizes); err != nil {
+		t.Fatal(err)
+	}
+	old := func(before drover.Time, after int64, most int) []int64 {
+		jobs, err := s.OldResults(t.Context(), before, after, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jobs
+	}
+	for n := range int64(4) {
+		equal(t, "jobs of an unfinished batch", old(9*hour, 0, 9), []int64(nil))
+		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: n + 1, State: drover.JobSucceeded, Succeeded: 1, At: drover.Time(n+1) * hour}})
+	}
+	equal(t, "the first", old(9*hour, 0, 2), []int64{1, 3})
+	equal(t, "the next", old(9*hour, 3, 2), []int64{4})
+	equal(t, "those of the first three hours", old(4*hour, 0, 9), []int64{1, 3})
+}
+
 func TestRepeatedQueriesDoNotReadWhatIsPast(t *testing.T) {
 	s := sqliteOpener(t)(t)
-	for query, scan := range map[string]string{tellings: "SCAN f", billsSince: "SCAN instances", oldResults: "SCAN j"} {
+	for query, scan := range map[string]string{tellings: "SCAN f", billsSince: "SCAN instances", oldResults: "SCAN "} {
 		for _, step := range plan(t, s, query, slices.Repeat([]any{0}, strings.Count(query, "?"))...) {
 			if strings.HasPrefix(step, scan) && step != "SCAN instances USING INDEX instances_open" {
 				t.Errorf("%.60s: %s", query, step)

@@ -13,8 +13,8 @@ const (
 	usageQuery = `SELECT coalesce(max(inputs), 0), coalesce(max(results), 0), coalesce(max(records), 0) FROM usage WHERE user_name = ?`
 	workQuery  = `SELECT count(*), coalesce(sum(last_index - first_index + 1), 0) FROM jobs WHERE user_name = ? AND engine IS NOT NULL`
 	putResults = `INSERT INTO results (job, idx, bytes) VALUES (?, ?, ?) ON CONFLICT (job, idx) DO UPDATE SET bytes = excluded.bytes`
-	oldResults = `SELECT number FROM jobs j WHERE number IN (SELECT job FROM results WHERE bytes > 0) AND engine IS NULL AND ended < ?
-		AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.submission = j.submission AND o.engine IS NOT NULL) ORDER BY number`
+	oldResults = `SELECT r.job FROM results r CROSS JOIN jobs j ON j.number = r.job WHERE r.job > ? AND r.bytes > 0 AND j.engine IS NULL AND j.ended < ?
+		AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.submission = j.submission AND o.engine IS NOT NULL) GROUP BY r.job ORDER BY r.job LIMIT ?`
 )
 
 // Usage returns what a user uses of the limits.
@@ -65,9 +65,10 @@ func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, 
 	return lookUp(ctx, s, "looking up users over the limit", readColumn[string], `SELECT user_name FROM usage WHERE results > ?`, results)
 }
 
-// OldResults returns the final jobs with results that ended before a time, of batches that are final as a whole.
-func (s *Store) OldResults(ctx context.Context, before drover.Time) ([]int64, error) {
-	return lookUp(ctx, s, "looking up old results", readColumn[int64], oldResults, before)
+// OldResults returns the first final jobs after another with results that ended before a time, of batches that are final
+// as a whole.
+func (s *Store) OldResults(ctx context.Context, before drover.Time, after int64, most int) ([]int64, error) {
+	return lookUp(ctx, s, "looking up old results", readColumn[int64], oldResults, after, before, most)
 }
 
 // Leavings returns the indexes of a job's elements with results, and the total size of these.
