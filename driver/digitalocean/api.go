@@ -35,7 +35,7 @@ func connect(c Config, token drover.Secret, network http.RoundTripper, metric fu
 		Transport: &kit.Transport{
 			Gate: gate, Next: network, Token: token, Name: callName, Rates: func(call string) []string { return []string{call, anyRequest} },
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: kit.NoRedirect,
 	})
 	base, err := url.Parse(c.Endpoint)
 	if err != nil {

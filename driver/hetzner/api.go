@@ -46,9 +46,7 @@ func connect(c Config, token string, network http.RoundTripper, metric func(stri
 	}
 	options := []hcloud.ClientOption{
 		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
-		hcloud.WithHTTPClient(&http.Client{
-			Transport: out, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // elsewhere is not Hetzner
-		}),
+		hcloud.WithHTTPClient(&http.Client{Transport: out, CheckRedirect: kit.NoRedirect}),
 	}
 	if c.Endpoint != "" {
 		options = append(options, hcloud.WithEndpoint(c.Endpoint))

@@ -27,7 +27,7 @@ type Transport struct {
 	Next  http.RoundTripper
 	Name  func(*http.Request) string // the name under which a request is counted: no ids
 	Rates func(call string) []string // the rates of the call; may be nil
-	Keys  func(call string) []string // the JSON keys of which a successful answer must contain one; none: any answer counts; may be nil
+	Keys  func(call string) []string // of which a successful answer must have one, in JSON; none: any answer counts; may be nil
 	Token drover.Secret              // sent with requests; may be empty
 }
 
@@ -49,8 +49,12 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Send(r, next, call, rates...)
 }
 
-// complete refuses an answer that is not an error but has none of the keys, such as {}, null or a proxy's page: SDKs take it for an
-// empty list, an object without an id, or an accepted change.
+// NoRedirect is an http.Client's CheckRedirect that follows no redirect: it would lead away from the cloud, and take the
+// token there.
+func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// complete refuses an answer that is not an error but has none of the keys, such as {}, null or a proxy's page: SDKs take
+// it for an empty list, an object without an id, or an accepted change.
 type complete struct {
 	http.RoundTripper
 	keys []string

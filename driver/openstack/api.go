@@ -68,8 +68,8 @@ func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 		network = own
 	}
 	return &api{who: who, http: http.Client{
-		Transport: &kit.Transport{Gate: gate, Next: network, Name: callName, Keys: func(call string) []string { return contains[call] }}, Timeout: callTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // following it would send the token elsewhere
+		Transport: &kit.Transport{Gate: gate, Next: network, Name: callName, Keys: func(call string) []string { return contains[call] }},
+		Timeout:   callTime, CheckRedirect: kit.NoRedirect,
 	}}
 }
 
