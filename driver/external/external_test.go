@@ -400,12 +400,12 @@ func TestHungProgramIsRestarted(t *testing.T) {
 echo "{\"id\":$id,\"result\":{\"instances\":[]}}"
 [ -e "$0.hung" ] && sleep 1000
 trap '' TERM; echo $$ >"$0.hung"; while :; do sleep 1; done`)
-	c, err := open(t.Context(), "command: ["+path+"], protocol: stream, timeout: 1s", "f", t.TempDir(), nil)
+	c, err := open(t.Context(), "command: ["+path+"], protocol: stream, timeout: 5s", "f", t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.List(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "did not answer within 1s") {
+	if _, err := c.List(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "did not answer within 5s") {
 		t.Error(err)
 	}
 	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })

@@ -125,14 +125,14 @@ func (a *api) do(ctx context.Context, call, about string, body, answer any, asks
 		case err != nil:
 			return err
 		default:
-			return decode(text, answer)
+			return decode(text, answer, call == "skus.list" && q.URL.Query().Has("pageToken"))
 		}
 	}, calls[call].rate)
 }
 
-// decode reads an answer. Every answer has a kind, or is a page of the price list. Without this check, {} would be an
-// empty list, or an operation that succeeded.
-func decode(text []byte, answer any) error {
+// decode reads an answer. Every answer has a kind, or is a page of the price list, which may be empty only after another
+// one. Without this check, {} would be an empty list, or an operation that succeeded.
+func decode(text []byte, answer any, mayBeEmpty bool) error {
 	var its struct {
 		Kind string
 		Skus json.RawMessage
@@ -140,7 +140,7 @@ func decode(text []byte, answer any) error {
 	if err := json.Unmarshal(text, &its); err != nil {
 		return err
 	}
-	if its.Kind == "" && its.Skus == nil {
+	if its.Kind == "" && its.Skus == nil && !mayBeEmpty {
 		return errors.New("the response did not come from Google")
 	}
 	return json.Unmarshal(text, answer)

@@ -513,6 +513,11 @@ func (f *fake) skus(in request) (any, *wrong) {
 		return nil, notFound("%s", in.path["parent"])
 	}
 	some, after := cut(f, in, entries)
+	if after == "" && len(some) > 0 {
+		after = strconv.Itoa(len(entries)) // Google leaves out an empty list, so the last page is {}
+	} else if len(some) == 0 {
+		return thing{}, nil
+	}
 	var all []any
 	for _, e := range some {
 		family := "Compute"
@@ -531,9 +536,5 @@ func (f *fake) skus(in request) (any, *wrong) {
 			"pricingInfo": info,
 		})
 	}
-	page := thing{"skus": all}
-	if after != "" {
-		page["nextPageToken"] = after
-	}
-	return page, nil
+	return thing{"skus": all, "nextPageToken": after}, nil
 }

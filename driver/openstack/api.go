@@ -84,7 +84,7 @@ var contains = map[string][]string{
 func (a *api) session(ctx context.Context) (*session, error) {
 	s, err := a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
 	if errs.KindOf(err) == drover.KindNotFound {
-		err = drover.Errorf(drover.KindTransient, "%v", err)
+		err = drover.Errorf(drover.KindTransient, "%.500v", err)
 	}
 	return s, err
 }

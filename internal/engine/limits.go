@@ -215,7 +215,7 @@ func (e *Engine) overLimit(in *fleet.Member) (why Verdict, over bool) {
 	if e.limitsUsers() && in.User != "" {
 		u, has := e.s.Settings.Users, e.fleet.Owned(in.Owner)
 		if u.Instances > 0 && has.Instances > u.Instances || u.VCPUs > 0 && has.CPU > u.VCPUs {
-			return e.verdict(drover.ReasonUserLimit, "user %s has more instances than the limits allow", in.User), true
+			return e.verdict(drover.ReasonUserLimit, "user %s has more than the limits allow", in.User), true
 		}
 	}
 	if e.limited() {

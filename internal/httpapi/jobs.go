@@ -124,7 +124,7 @@ func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOut
 		if !ok {
 			return nil, drover.Errorf(drover.KindInvalid, "the label %q has no value", cut(label)).WithHint("write label=NAME=VALUE")
 		}
-		if _, twice := f.Labels[key]; twice {
+		if other, twice := f.Labels[key]; twice && other != value {
 			return nil, drover.Errorf(drover.KindInvalid, "the label %q is given twice, but a job has it once", cut(key))
 		}
 		if f.Labels == nil {
