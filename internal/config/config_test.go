@@ -149,8 +149,8 @@ func TestSecrets(t *testing.T) {
 	}
 	for own, want := range map[string]string{
 		"hunter2":                  "a secret must not be in the file itself\n    hint: write ${env:NAME} for an environment variable, or file:PATH",
-		"${env:DROVER_TEST_NONE}":  "the environment variable DROVER_TEST_NONE is not set or empty",
-		"${env:DROVER_TEST_EMPTY}": "the environment variable DROVER_TEST_EMPTY is not set or empty",
+		"${env:DROVER_TEST_NONE}":  "the environment variable DROVER_TEST_NONE is unset or empty",
+		"${env:DROVER_TEST_EMPTY}": "the environment variable DROVER_TEST_EMPTY is unset or empty",
 		"file:empty":               "the secret in empty is empty",
 		"file:none":                "reading a secret: open " + dir + "/none: no such file or directory",
 	} {

@@ -159,7 +159,7 @@ func (s secretSource) read(dir string) (drover.Secret, error) {
 	if s.env != "" {
 		text := os.Getenv(s.env)
 		if text == "" {
-			return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the environment variable %s is not set or empty", s.env)
+			return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the environment variable %s is unset or empty", s.env)
 		}
 		return drover.NewSecret(text), nil
 	}

@@ -198,8 +198,8 @@ func (e *Engine) userLimit(mark string) drover.Limit {
 	return l
 }
 
-// overLimit returns which limit or budget the instances exceed that exist or are planned, if this planned one counts
-// against it: it may have been lowered, or instances adopted, since.
+// overLimit returns which limit or budget is exceeded by the existing and planned instances, if this planned one counts
+// against it. Since the plan, the limit may have been lowered, or instances adopted.
 func (e *Engine) overLimit(in *fleet.Member) (why Verdict, over bool) {
 	if most := e.s.Settings.MaxInstances; most > 0 && e.fleet.Len() > most {
 		return e.verdict(drover.ReasonLimit, "%s", fleetFull(most)), true

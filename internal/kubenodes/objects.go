@@ -79,7 +79,7 @@ func (p *pod) stays() bool {
 	return mirror || owned || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
 }
 
-// stuck reports whether the pod should have terminated a minute ago. Its deletion time includes its grace period.
+// stuck reports whether the pod should have terminated more than a minute ago. Its deletion time includes its grace period.
 func (p *pod) stuck() bool {
 	due, err := time.Parse(time.RFC3339, p.Meta.Deleted)
 	return err == nil && time.Since(due) > time.Minute

@@ -124,8 +124,7 @@ func readEpoch() (int64, error) {
 	return epoch, nil
 }
 
-// writeEpoch stores the highest epoch. A full disk has room for it only in the place of an earlier one, so all have the
-// same length.
+// writeEpoch stores the highest epoch. On a full disk it overwrites the earlier one, so all have the same length.
 func writeEpoch(epoch int64) error {
 	text := fmt.Appendf(nil, "%019d", epoch)
 	full := atomicfile.WriteDurably(epochFile, text)
