@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait for real processes.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner") {
