@@ -3,13 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/human"
 )
 
@@ -87,25 +87,12 @@ func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 			return drover.TimeOf(t), nil
 		}
 	}
-	ago, err := parseDuration(text)
+	ago, err := config.ParseDuration(text)
 	if err != nil || ago < 0 || now.Add(-ago).Unix() < 0 || now.Add(-ago).After(now) {
 		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a duration", flag, text).
 			WithHint("write a time such as 2026-11-22T08:00:00Z, a date, or how long ago, such as 36h or 7d")
 	}
 	return drover.TimeOf(now.Add(-ago)), nil
-}
-
-// parseDuration parses a duration such as 36h or, in days, 7d.
-func parseDuration(text string) (time.Duration, error) {
-	days, cut := strings.CutSuffix(text, "d")
-	if !cut {
-		return time.ParseDuration(text)
-	}
-	n, err := strconv.ParseFloat(days, 64)
-	if err == nil && !(n >= 0 && n < 200*365) {
-		err = strconv.ErrRange // or not a number
-	}
-	return time.Duration(n * float64(24*time.Hour)), err
 }
 
 // showCosts prints costs. For programs it prints one object.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/human"
 )
 
@@ -61,7 +62,7 @@ func lifetime(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := parseDuration(text)
+	d, err := config.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a valid duration", text).WithHint("use 12h or 30d, or omit --expires")
 	}

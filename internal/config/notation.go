@@ -83,8 +83,8 @@ func oneOf[T ~string](words ...T) notation {
 // mostDays is the longest duration in days: a century.
 const mostDays = 36_500
 
-// ParseDuration parses a duration with its unit, such as 90s, 1h30m or 30d; 0 needs no unit. The error's hint suggests what
-// may have been meant.
+// ParseDuration parses a duration with its unit, such as 90s, 1h30m or 30d; 0 needs no unit. The error's hint suggests
+// what may have been meant.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil && d >= 0 {
@@ -94,13 +94,14 @@ func ParseDuration(text string) (time.Duration, error) {
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
 	unit := strings.TrimSpace(text[len(number):])
 	count, notSmall := strconv.ParseUint(number, 10, 19)
+	days, noDays := strconv.ParseFloat(number, 64)
 	switch {
 	case err == nil:
 		return 0, drover.Errorf(drover.KindInvalid, "%s must not be negative", text)
+	case text == number+"d" && noDays == nil && days >= 0 && days <= mostDays:
+		return time.Duration(days * float64(24*time.Hour)), nil
 	case notSmall != nil:
 		return 0, wrong
-	case text == number+"d" && count <= mostDays:
-		return time.Duration(count) * 24 * time.Hour, nil
 	case unit == "":
 		return 0, wrong.WithHint("%s has no unit; for seconds write %ss", text, text)
 	case strings.HasPrefix("days", unit) && count <= mostDays:
