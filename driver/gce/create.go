@@ -161,8 +161,8 @@ func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Ca
 	return made, nil
 }
 
-// moreDisks returns the template's disks. Those that are created with the instance are deleted with it, unless the
-// template says otherwise; by default, Google keeps them.
+// moreDisks returns the template's disks. Google creates some of them with the instance and by default keeps them when it
+// is gone. Drover has it delete them, unless the template sets autoDelete.
 func moreDisks(given object) []object {
 	all := as[[]object](given["disks"])
 	for _, d := range all {

@@ -110,7 +110,7 @@ func New(s State) (*Engine, error) {
 			e.groups[i].typesRevision = e.typesRevision
 		}
 	}
-	if s.Now != 0 { // what was added above is not new
+	if s.Now != 0 { // adding everything above has marked it as new work
 		for _, in := range e.fleet.All() {
 			e.fleet.CheckAt(in, in.Check)
 		}
