@@ -84,7 +84,8 @@ func testimonyIn(folder string) (*os.File, error) {
 }
 
 // checkpoint is a slow witness: on SIGTERM, it saves its progress in the second folder and reports success. The next
-// attempt continues from there, and requires the time of the interruption in its environment.
+// attempt continues from there, and requires the time of the interruption in its environment. If SIGTERM came while the
+// program was ending, the attempt was interrupted though the work is done, and the next one finds nothing to do.
 func checkpoint(args []string) error {
 	if len(args) != 3 {
 		return errors.New("checkpoint FOLDER SAVED DURATION")
@@ -110,6 +111,9 @@ func checkpoint(args []string) error {
 		return err
 	}
 	defer f.Close()
+	if told, err := os.ReadFile(f.Name()); err != nil || strings.Contains("\n"+string(told), "\nend ") {
+		return err
+	}
 	began := time.Now()
 	select {
 	case <-time.After(whole - done):
