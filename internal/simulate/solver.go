@@ -2,7 +2,7 @@ package simulate
 
 import (
 	"encoding/json"
-	"hash/fnv"
+	"hash/maphash"
 	"slices"
 
 	"drover"
@@ -17,6 +17,9 @@ type solver struct {
 	all      uint64
 	known    map[string]drover.Plan
 }
+
+// seed is that of checksums, which are compared only within the process.
+var seed = maphash.MakeSeed()
 
 // mostKnown is the maximum number of cached answers.
 const mostKnown = 20_000
@@ -53,12 +56,12 @@ func (s *solver) solve(p drover.Problem) drover.Plan {
 
 // sum returns a checksum of the offerings in some markets, including their positions.
 func sum(offerings []drover.Offering, markets ...drover.Market) uint64 {
-	h := fnv.New64a()
-	encoder := json.NewEncoder(h)
+	var h maphash.Hash
+	h.SetSeed(seed)
 	for i, o := range offerings {
 		if slices.Contains(markets, o.Market) {
-			encoder.Encode(i)
-			encoder.Encode(o)
+			maphash.WriteComparable(&h, i)
+			maphash.WriteComparable(&h, o)
 		}
 	}
 	return h.Sum64()

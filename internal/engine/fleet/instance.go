@@ -23,7 +23,7 @@ type Instance struct {
 	Resources       drover.Resources     `json:"resources"`            // all it has; its disk as created or grown
 	Grow            drover.Bytes         `json:"grow,omitempty"`       // size to which its volume is being, or may have been, grown; it is billed for that
 	GrowFailed      *verdict.Verdict     `json:"rigid,omitempty"`      // why its volume is not grown any more
-	Candidates      []drover.Offering    `json:"candidates,omitempty"` // while it is being created
+	Candidates      []drover.Offering    `json:"candidates,omitempty"` // while it is being created; replaced, never changed in place
 	HostKey         string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State           drover.InstanceState `json:"state"`
 	Idle            drover.IdleBehavior  `json:"idle_behavior"`
@@ -141,7 +141,6 @@ type Reservation struct {
 // Clone returns a copy that shares no mutable memory with the instance.
 func (in Instance) Clone() Instance {
 	c := in
-	c.Candidates = slices.Clone(in.Candidates)
 	c.Rates = slices.Clone(in.Rates)
 	c.Reservations = slices.Clone(in.Reservations)
 	c.Lost = slices.Clone(in.Lost)

@@ -46,6 +46,7 @@ func (l Limits) Within(candidates []drover.Offering) (all []drover.Offering) {
 	if l == nil {
 		return candidates
 	}
+	all = make([]drover.Offering, 0, len(candidates))
 	for _, o := range candidates {
 		if all = append(all, o); l.Passed(all...) != nil {
 			all = all[:len(all)-1]
