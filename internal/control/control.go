@@ -145,6 +145,7 @@ type Controller struct {
 	tally   tally
 
 	sweeping sync.Mutex // held while inputs are swept, and while their owner is recorded
+	telling  sync.Mutex // held while messages about batches are sent
 
 	committing time.Duration // duration of the step's commit; only the loop uses it
 

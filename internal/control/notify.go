@@ -19,8 +19,11 @@ const (
 )
 
 // Tell sends the notifications about batches that are due. A failed one is repeated later, or dropped with a log
-// line. Tell reports whether all are recorded as sent.
+// line. Tell reports whether all are recorded as sent. A call waits for the previous one, so that no message is sent
+// by both.
 func (c *Controller) Tell(ctx context.Context) (recorded bool) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	due, err := c.cfg.Store.Tellings(ctx, c.clock.now(), tellAtOnce)
 	if err != nil && ctx.Err() == nil {
 		c.cfg.Log.Error("messages about batches cannot be read", logkey.Error, err)
@@ -43,10 +46,10 @@ func (c *Controller) Tell(ctx context.Context) (recorded bool) {
 
 func (c *Controller) tell(ctx context.Context, t store.Telling) (recorded bool) {
 	failure := webhook.Send(ctx, c.current().Notify, t.URL, t.Message)
-	if ctx.Err() != nil {
+	if failure != nil && ctx.Err() != nil {
 		return true
 	}
-	done, err := c.cfg.Store.Told(ctx, t, failure, c.clock.now())
+	done, err := c.cfg.Store.Told(context.WithoutCancel(ctx), t, failure, c.clock.now())
 	if err != nil {
 		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)
 	}
