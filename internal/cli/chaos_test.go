@@ -28,8 +28,8 @@ var (
 
 // How long the fleet may take to come to rest after the trouble.
 const (
-	workTime  = 3 * time.Minute // until every job is final
-	emptyTime = time.Minute     // until every instance is gone
+	workTime  = 5 * time.Minute // until every job is final
+	emptyTime = 2 * time.Minute // until every instance is gone
 )
 
 // TestChaos puts a fleet of real processes to work. At random it kills and stops controllers, runners, supervisors,

@@ -134,7 +134,7 @@ func (h *herd) auditLeaks() {
 		in.kill()
 	}
 	var left []int
-	if !within(5*time.Second, func() bool { left = processesOf(h.folder); return len(left) == 0 }) {
+	if !within(30*time.Second, func() bool { left = processesOf(h.folder); return len(left) == 0 }) {
 		for _, pid := range left {
 			h.violate("leak: process %d is left: %s", pid, commandLine(pid))
 		}
