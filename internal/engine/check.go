@@ -162,7 +162,14 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 // wrongPostponed compares the postponed elements of a job with recomputed ones.
 func (e *Engine) wrongPostponed(j *Job) string {
 	room := j.MaxRunning - len(e.attemptsOf(j)) // for elements that are due
-	for _, run := range j.Queued {
+	order := slices.Clone(j.Queued)             // least memory first
+	for _, grown := range j.Grown {
+		order = order.Without(grown.Waiting)
+	}
+	for _, grown := range j.Grown {
+		order = append(order, grown.Waiting...)
+	}
+	for _, run := range order {
 		for i := run.First; i <= run.Last; i++ {
 			first, last := j.GangOf(i)
 			incomplete := j.Gang > 0 && len(e.gangLive(j, i)) > 0

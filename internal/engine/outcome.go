@@ -194,6 +194,7 @@ func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why Verdict) {
 			e.finishElement(j, ElementRow{Element: *j.Element(i), State: state, Reason: why.Reason()})
 		}
 	}
+	j.HoldBack(e.s.Now)
 	e.regroup(j)
 	e.writeJob(j)
 	e.endIfDone(j)

@@ -87,7 +87,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 		}
 		why = append(why, r)
 	default:
-		text := fmt.Sprintf("its array has reached its max_running: %d elements are running or starting", j.MaxRunning)
+		text := fmt.Sprintf("its array has reached its max_running of %d: other elements are running or will start first", j.MaxRunning)
 		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why

@@ -87,11 +87,21 @@ func (j *Job) Postpone(index, siblings int, now drover.Time) {
 	j.HoldBack(now)
 }
 
-// HoldBack postpones elements of an array beyond those that MaxRunning allows.
+// HoldBack postpones elements of an array beyond those that MaxRunning allows. Those that need least memory start first:
+// while there is no instance for the others, there may be one for these.
 func (j *Job) HoldBack(now drover.Time) {
 	if j.MaxRunning == 0 || j.Gang > 0 {
 		return
 	}
-	due := j.Queued.Without(j.Delayed(now))
-	j.Postponed = j.Queued.Without(due.Lowest(j.MaxRunning - j.Live()))
+	left, delayed, own := j.MaxRunning-j.Live(), j.Delayed(now), j.Queued
+	for _, grown := range j.Grown {
+		own = own.Without(grown.Waiting)
+	}
+	starts := own.Without(delayed).Lowest(left)
+	j.Postponed = j.Queued.Without(starts)
+	for _, grown := range j.Grown {
+		left -= starts.Count()
+		starts = grown.Waiting.Without(delayed).Lowest(left)
+		j.Postponed = j.Postponed.Without(starts)
+	}
 }
