@@ -202,7 +202,11 @@ func (e *Engine) solved(b Solved) {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off; the next one continues from here
 		}
-		if g := s.demanded(u.Demand); g != nil && g.netDemand() > 0 {
+		switch g := s.demanded(u.Demand); {
+		case g == nil || g.netDemand() == 0:
+		case s.Problem.Demands[u.Demand].Shape.Spot != g.Key.Shape.Spot: // the mix's part: any market will do
+			g.Unschedulable, e.pending.Place, e.pending.Plan = true, true, true
+		default:
 			e.markUnmet(g, u)
 		}
 	}
