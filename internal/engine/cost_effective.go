@@ -19,7 +19,7 @@ import (
 // costEffective reports whether the group's next job is worth its room on the instance; always if nothing else can be
 // rented for it.
 func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
-	if e.atAnyCost(g, in) || e.justReady(in) && in.RentedFor(g.Key) && g.unreserved() > 0 || g.Key.Gang > 0 && !in.Used {
+	if e.atAnyCost(g, in) || e.justReady(in) && in.RentedFor(g.Key) > 0 && g.unreserved() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
 	elsewhere, known := e.costElsewhere(g)
@@ -40,9 +40,9 @@ func (e *Engine) opportunityCost(g *group, in *fleet.Member) drover.Money {
 }
 
 // worthReserving reports whether n of the group's jobs are worth their room on an instance that is coming for other
-// jobs.
+// jobs, or for none any more, since its jobs' priority has changed for example.
 func (e *Engine) worthReserving(g *group, in *fleet.Member, n int) bool {
-	return e.atAnyCost(g, in) || e.cheaperTogether(g, in, n, in.Price)
+	return e.atAnyCost(g, in) || len(in.Reservations) == 0 && in.Price <= e.soloPrice(g.Key.Shape) || e.cheaperTogether(g, in, n, in.Price)
 }
 
 // cheaperTogether reports whether n of the group's jobs cost no more together on an instance with this price than on an

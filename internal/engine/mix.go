@@ -63,9 +63,9 @@ func (e *Engine) mix() {
 }
 
 // forDemand reports whether a spot instance is not for the group's next element, since all that still wait are to run
-// on demand.
-func (g *group) forDemand(in *fleet.Member) bool {
-	return in.Market == drover.Spot && g.OnDemand > 0 && g.Queued <= g.OnDemand
+// on demand. One that has just booted for elements of the group takes these: nothing could be rented on demand for them.
+func (e *Engine) forDemand(g *group, in *fleet.Member) bool {
+	return in.Market == drover.Spot && g.OnDemand > 0 && g.Queued <= g.OnDemand && !(e.justReady(in) && len(in.Load) < in.RentedFor(g.Key))
 }
 
 // shortOfDemand returns for how many more elements on-demand instances are wanted.

@@ -105,7 +105,7 @@ func (e *Engine) placeNext(g *group) bool {
 	j, elements := e.take(g)
 	for i, index := range elements {
 		e.begin(j, index, slots[i])
-		if e.limited() && slots[i].Market == drover.OnDemand && g.OnDemand > 0 {
+		if slots[i].Market == drover.OnDemand && g.OnDemand > 0 {
 			g.OnDemand--
 		}
 	}
@@ -145,7 +145,7 @@ func (e *Engine) bestInstance(g *group, before order) (best *fleet.Member) {
 		if by != nil && f.deniedBy == by && f.asOf == in.Changes() {
 			continue
 		}
-		if in.Full() || best != nil && !before(e, g, in, best) || !in.Holds(&g.demand) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
+		if in.Full() || best != nil && !before(e, g, in, best) || !in.Holds(&g.demand) || e.forDemand(g, in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
 		if e.fitsBeside(in, g, by) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
-	"slices"
 	"strings"
 	"time"
 
@@ -247,7 +246,12 @@ func (in *Member) Priority() int {
 	return most
 }
 
-// RentedFor reports whether the instance was rented for jobs of the class.
-func (in *Member) RentedFor(class queue.Key) bool {
-	return slices.ContainsFunc(in.For, func(r Reservation) bool { return r.Group == class })
+// RentedFor returns for how many jobs of the class the instance was rented.
+func (in *Member) RentedFor(class queue.Key) (n int) {
+	for _, r := range in.For {
+		if r.Group == class {
+			n += r.Count
+		}
+	}
+	return n
 }
