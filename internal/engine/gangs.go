@@ -212,6 +212,9 @@ func (e *Engine) admitNext(w *admission) (*group, Verdict) {
 	}
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
 	o, ok := w.s.first(p)
+	if ok && gang >= 0 && tooExpensive(e.withVolume(o, e.volume(o, loads)), loads[gang:gang+1]) {
+		return loads[gang].g, e.whyVolumeExpensive(loads[gang].g, o, loads[gang].count)
+	}
 	t := purchaseCost{made: true, of: o}
 	ok = ok && e.market.BlockOf(o) == nil && !e.usedUp(o) && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
 	var dear *budget.Account

@@ -42,8 +42,10 @@ func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 	r.Disk = need.Disk * drover.Bytes(g.netDemand())
 	n := r.Times(need, in.AtOnce(g.mayReserve(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
-	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.Requestable()) ||
-		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
+	larger := in.Requestable()
+	larger.Price = max(in.Price, e.withVolume(o, size).Price)
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(larger) ||
+		!e.worthGrowing(g, in, n, larger.Price) {
 		return
 	}
 	in.Grow = size
@@ -61,7 +63,7 @@ func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 // volume, and affordable.
 func (e *Engine) worthGrowing(g *group, in *fleet.Member, n int, price drover.Money) bool {
 	dearer := *in
-	dearer.Price = max(in.Price, price)
+	dearer.Price = price
 	if !e.atAnyCost(g, &dearer) && !e.cheaperTogether(g, in, n, dearer.Price) {
 		return false
 	}

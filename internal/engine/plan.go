@@ -288,14 +288,20 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		e.pending.Plan = true
 		return
 	}
+	loads, cut := e.withinMaxPrices(candidates[0], loads)
+	if len(loads) == 0 {
+		return
+	}
 	for i, o := range candidates {
 		candidates[i] = e.withVolume(o, e.volume(o, loads))
 	}
+	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return tooExpensive(o, loads) })
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		in := e.draft(candidates, e.volume(candidates[0], loads))
 		e.setOwner(in, loads[0].g.Key.User)
 		e.ask(in, loads)
 		left.Take(1, candidates...)
+		e.pending.Plan = e.pending.Plan || cut
 	}
 }
 
@@ -340,6 +346,41 @@ func (e *Engine) volume(o drover.Offering, loads []wanted) (disk drover.Bytes) {
 		disk += l.g.Key.Shape.Need.Disk * drover.Bytes(l.count)
 	}
 	return max(disk, e.limits(o.Cloud).Disk)
+}
+
+// withinMaxPrices returns the jobs whose max_price allows an instance with a volume for all of them, and whether others
+// are to be planned for again. A job that needs too large a volume waits: the plan has chosen the offering that costs
+// least with its volume.
+func (e *Engine) withinMaxPrices(o drover.Offering, loads []wanted) (allowed []wanted, cut bool) {
+	for _, w := range loads {
+		n := w.count
+		for ; n > 0; n-- {
+			some := append(slices.Clone(allowed), wanted{w.g, n})
+			if !tooExpensive(e.withVolume(o, e.volume(o, some)), some) {
+				allowed = some
+				break
+			}
+		}
+		if cut = cut || n < w.count; len(allowed) == 0 {
+			e.markUnschedulable([]*group{w.g}, e.whyVolumeExpensive(w.g, o, 1))
+		}
+	}
+	return allowed, cut
+}
+
+// tooExpensive reports whether an offering costs more than the max_price of one of these jobs.
+func tooExpensive(o drover.Offering, loads []wanted) bool {
+	return slices.ContainsFunc(loads, func(w wanted) bool {
+		most := w.g.Key.Shape.Placement.MaxPrice
+		return most > 0 && o.Price > most
+	})
+}
+
+// whyVolumeExpensive explains that an offering with a volume for n of the group's jobs costs more than their max_price.
+func (e *Engine) whyVolumeExpensive(g *group, o drover.Offering, n int) Verdict {
+	disk := e.volume(o, []wanted{{g, n}})
+	return e.verdict(drover.ReasonMaxPrice, "with a volume of %s, %s costs %v an hour, more than the job's max_price, %v",
+		disk.Rounded(), o.Name(), e.withVolume(o, disk).Price, g.Key.Shape.Placement.MaxPrice)
 }
 
 // affordable returns the candidates and the jobs that all budgets allow, if the instance boots as slowly as it may and
