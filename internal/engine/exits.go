@@ -111,7 +111,7 @@ func (e *Engine) exited(b Exited) {
 	case a.State == drover.AttemptCollecting:
 		return
 	}
-	if givenUp(a) {
+	if givenUp(a) || endedBeforeStop(a, exit) {
 		a.Stop = nil
 	}
 	in := e.fleet.Member(a.Instance)
@@ -126,6 +126,12 @@ func (e *Engine) exited(b Exited) {
 	e.writeAttempt(a, Verdict{})
 	e.collect(a)
 	e.freed()
+}
+
+// endedBeforeStop reports whether the command of an attempt ended by itself before the order to stop and requeue it
+// arrived, so that its result is final. If its gang restarts, it may well have failed for the same cause.
+func endedBeforeStop(a *Attempt, exit drover.Exit) bool {
+	return a.Stop != nil && exit.Cause == "" && requeues(*a.Stop) && a.Stop.Cause != verdict.Gang
 }
 
 // freed lets others use what an attempt has released: its room, and the money committed for it.
