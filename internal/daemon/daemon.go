@@ -49,6 +49,10 @@ type Options struct {
 
 // Serve runs a controller with an API, until it is told to end.
 func Serve(ctx context.Context, o Options) error {
+	d := &daemon{Options: o, ended: make(chan error, 1), hangups: make(chan os.Signal, 1)}
+	signal.Notify(d.hangups, syscall.SIGHUP)
+	defer signal.Stop(d.hangups)
+	d.loaded = d.stamp()
 	c, err := o.Load()
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func Serve(ctx context.Context, o Options) error {
 		return folder.orFull(err)
 	}
 	defer lock.Unlock()
-	d := &daemon{Options: o, folder: folder, config: c, ended: make(chan error, 1)}
+	d.folder, d.config = folder, c
 	defer d.close()
 	if d.config, err = d.load(ctx); err != nil {
 		return folder.orFull(err)
@@ -82,6 +86,9 @@ type daemon struct {
 	folder Folder
 	config *config.Config                // in use
 	inUse  atomic.Pointer[config.Config] // the same, for goroutines other than attend's
+
+	hangups chan os.Signal // requests to reload, also those that came before attend
+	loaded  string         // the stamp of the file that was last read
 
 	traced     func(context.Context) error // sends the remaining traces
 	fleet      *Fleet
@@ -216,8 +223,8 @@ func (d *daemon) close() {
 
 // run serves until it is told to end, or the controller cannot continue.
 func (d *daemon) run(ctx context.Context) error {
-	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -259,19 +266,18 @@ const lookInterval = time.Second
 func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
-	read, draining := d.stamp(), false
-	last := read
+	last, draining := d.loaded, false
 	for {
 		select {
 		case err := <-d.ended:
 			d.ended = nil
 			e := drover.AsError(err, drover.KindInternal)
 			return e.WithHint("%s; drover replay -c %s shows what led to this", cmp.Or(e.Hint, "nothing is lost: drover serve continues from its records"), d.File)
+		case <-d.hangups:
+			d.loaded = d.stamp()
+			d.reload(ctx)
 		case sig := <-signals:
 			switch {
-			case sig == syscall.SIGHUP:
-				read = d.stamp()
-				d.reload(ctx)
 			case d.Drain && !draining:
 				draining = true
 				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal makes the controller exit immediately", logkey.Signal, sig.String())
@@ -283,8 +289,8 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		case <-look.C:
 			// A file that has just changed may still be being written.
 			now := d.stamp()
-			if now != read && now == last {
-				read = now
+			if now != d.loaded && now == last {
+				d.loaded = now
 				d.reload(ctx)
 			}
 			last = now
