@@ -122,6 +122,19 @@ func Locate(path string) (*Config, error) {
 	return c, CheckFleet(c.Fleet)
 }
 
+// ParseRemoved reads only one cloud of an earlier configuration, without what only new instances need, so that everything
+// else may be invalid, such as the path of a file that was removed together with the cloud. It returns nil if there is
+// no such cloud.
+func ParseRemoved(file string, data []byte, dir, name string) (*Cloud, error) {
+	d := &decoder{faults: &faults{file: file}, dir: dir}
+	n := parse(data, d.faults).given("clouds").given(name)
+	if n == nil {
+		return nil, d.err()
+	}
+	c := d.cloud(name, n.with(func(e entry) bool { return e.key.text != "template" && e.key.text != "cloud_init" }))
+	return &c, d.err()
+}
+
 // read reads a file of limited size, and returns its folder.
 func read(path string) (data []byte, dir string, err error) {
 	dir, err = filepath.Abs(filepath.Dir(path))

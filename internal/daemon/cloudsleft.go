@@ -52,18 +52,17 @@ func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &kept)
 	}
-	var c *config.Config
-	if err == nil {
-		c, err = config.Parse("the earlier configuration of cloud "+name, []byte(kept.Text), kept.Folder)
-	}
 	if err != nil {
 		return cloud, err
 	}
-	at := slices.IndexFunc(c.Clouds, func(c config.Cloud) bool { return c.Name == name })
-	if at < 0 {
+	c, err := config.ParseRemoved("the earlier configuration of cloud "+name, []byte(kept.Text), kept.Folder, name)
+	switch {
+	case err != nil:
+		return cloud, err
+	case c == nil:
 		return cloud, cloudGone(name)
 	}
-	return c.Clouds[at], nil
+	return *c, nil
 }
 
 // cloudsLeft returns the removed clouds in which the records have instances.
@@ -91,6 +90,14 @@ func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]co
 func cloudGone(name string) error {
 	return drover.Errorf(drover.KindInvalid, "cloud %s still has instances, but the configuration no longer contains it", name).
 		WithHint("add the cloud back, and keep it until its instances are gone")
+}
+
+// cannotDrain returns why a controller does not start: nobody would ever destroy the instances in a removed cloud that
+// cannot be opened.
+func cannotDrain(name string, err error) error {
+	e := drover.AsError(err, drover.KindInvalid)
+	return drover.Errorf(e.Kind, "cloud %s still has instances, but the configuration no longer contains it, and it cannot be opened as before: %s", name, onOneLine(err)).
+		WithHint("restore what is missing, or add the cloud back, and keep it until its instances are gone")
 }
 
 // missingClouds returns the names of the clouds in which the records have instances and that the configuration lacks.

@@ -92,8 +92,16 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.clouds, err = OpenClouds(ctx, slices.Concat(o.Config.Clouds, left), Opening{o.Program.Drivers, o.Fleet, o.File("."), o.Log, o.counted}); err != nil {
+	opening := Opening{o.Program.Drivers, o.Fleet, o.File("."), o.Log, o.counted}
+	if f.clouds, err = OpenClouds(ctx, o.Config.Clouds, opening); err != nil {
 		return err
+	}
+	for _, cloud := range left {
+		opened, err := OpenCloud(ctx, cloud, opening)
+		if err != nil {
+			return cannotDrain(cloud.Name, err)
+		}
+		f.clouds = append(f.clouds, opened)
 	}
 	if err := f.loadKey(ctx, o); err != nil {
 		return err
