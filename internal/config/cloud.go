@@ -54,12 +54,29 @@ func (d *decoder) cloud(name string, n *node) Cloud {
 		return c
 	}
 	d.value(n.with(isCommon), reflect.ValueOf(&c.Common).Elem(), field{})
-	c.own = n.with(func(e entry) bool { return !isCommon(e) })
+	c.own, c.secrets = n.with(func(e entry) bool { return !isCommon(e) }), map[string]drover.Secret{}
+	d.findSecrets(c.own, c.secrets)
 	c.Decode = func(into any) error {
 		own := &decoder{faults: &faults{file: d.file}, dir: d.dir, others: common}
 		return own.decodeInto(c.own, into)
 	}
 	return c
+}
+
+// findSecrets adds the readable secrets whose places are written in n. Only a driver knows its secrets; any other value
+// that looks like a secret's place does no harm.
+func (d *decoder) findSecrets(n *node, found map[string]drover.Secret) {
+	if source, err := parseSecret(n.text); err == nil {
+		if secret, err := source.read(d.dir); err == nil {
+			found[n.text] = secret
+		}
+	}
+	for _, item := range n.items {
+		d.findSecrets(item, found)
+	}
+	for _, e := range n.entries {
+		d.findSecrets(e.value, found)
+	}
 }
 
 // check checks values against each other.

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -55,7 +55,9 @@ type Cloud struct {
 	Decode func(into any) error `json:"-"`
 
 	Dir string `json:"-"` // the folder that relative paths are relative to
-	own *node  // the driver's own keys
+
+	own     *node                    // the driver's own keys
+	secrets map[string]drover.Secret // in own, by where they are kept
 }
 
 // Default returns the configuration used without a file: this host, with at most four instances.
@@ -141,9 +143,13 @@ func read(path string) (data []byte, dir string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("finding the folder of %s: %w", path, err)
 	}
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
-		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err)).WithHint("the path is relative to the current folder")
+		fault := drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err))
+		if !filepath.IsAbs(path) {
+			fault = fault.WithHint("the path is relative to the current folder")
+		}
+		return nil, "", fault
 	}
 	defer file.Close()
 	data, err = io.ReadAll(io.LimitReader(file, maxSize+1))
@@ -199,6 +205,16 @@ func (c *Config) Hash() string {
 
 // Hash is equal for clouds with the same meaning: see [Config.Hash].
 func (c Cloud) Hash() string { return digest(c.hashed()) }
+
+// Same reports whether two configurations have the same meaning and the same secrets.
+func (c *Config) Same(other *Config) bool {
+	return c.Hash() == other.Hash() && c.Notify.Secret.Reveal() == other.Notify.Secret.Reveal() && slices.EqualFunc(c.Clouds, other.Clouds, Cloud.Same)
+}
+
+// Same reports whether two clouds have the same meaning and the same secrets.
+func (c Cloud) Same(other Cloud) bool {
+	return c.Hash() == other.Hash() && maps.EqualFunc(c.secrets, other.secrets, func(a, b drover.Secret) bool { return a.Reveal() == b.Reveal() })
+}
 
 // hashedCloud is the meaning of a cloud's configuration.
 type hashedCloud struct {

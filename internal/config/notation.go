@@ -164,7 +164,7 @@ func (s secretSource) read(dir string) (drover.Secret, error) {
 		}
 		return drover.NewSecret(text), nil
 	}
-	file, err := os.Open(resolve(dir, s.file))
+	file, err := open(resolve(dir, s.file))
 	if err != nil {
 		return drover.Secret{}, fmt.Errorf("reading a secret: %w", err)
 	}

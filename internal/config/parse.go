@@ -113,7 +113,7 @@ func document(data []byte, most int, f *faults) ast.Node {
 		if why := messageOf(err); strings.Contains(why, "'\t'") {
 			f.add(placeOf(err), "there is a tab here", "indent YAML with spaces")
 		} else {
-			f.addf(placeOf(err), "%s", why)
+			f.add(placeOf(err), "invalid YAML: "+why, "check the indentation, quotes and brackets here and above")
 		}
 		return nil
 	}

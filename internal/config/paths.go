@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -46,7 +47,7 @@ func (f *FileText) decode(d *decoder, n *node) {
 	if d.count > before {
 		return
 	}
-	file, err := os.Open(string(f.Path))
+	file, err := open(string(f.Path))
 	if err != nil {
 		d.addf(n, "%s: %v", f.Path, reason(err))
 		return
@@ -66,6 +67,9 @@ func (f *FileText) decode(d *decoder, n *node) {
 }
 
 func (FileText) schema() *jsonschema.Schema { return FilePath("").schema() }
+
+// open opens a file for reading. It does not wait for a pipe's writer: that would block a controller that reloads.
+func open(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) }
 
 // Images are the images that instances boot, by architecture; under "" for any architecture.
 type Images map[drover.Arch]string

@@ -24,7 +24,7 @@ func (d *daemon) reload(ctx context.Context) {
 		err = d.needsStart(c)
 	}
 	d.note(err)
-	if err == nil && c.Hash() == d.config.Hash() {
+	if err == nil && c.Same(d.config) {
 		d.Log.Info("the configuration is unchanged", logkey.File, absolute(d.File))
 		return
 	}
@@ -89,7 +89,11 @@ func (d *daemon) refuse(err error) {
 		return
 	}
 	for _, f := range faults {
-		log.Error(refused, append([]any{logkey.Line, f.Line, logkey.Column, f.Column}, attrs(logkey.Error, f.Message, logkey.Hint, f.Hint)...)...)
+		at := log
+		if f.Line > 0 {
+			at = log.With(logkey.Line, f.Line, logkey.Column, f.Column)
+		}
+		at.Error(refused, attrs(logkey.Error, f.Message, logkey.Hint, f.Hint)...)
 	}
 }
 
@@ -227,7 +231,7 @@ func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.C
 
 // hasCloud reports whether the list has the cloud with the same configuration.
 func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
-	return slices.ContainsFunc(list, func(c config.Cloud) bool { return c.Hash() == cloud.Hash() })
+	return slices.ContainsFunc(list, cloud.Same)
 }
 
 // cloud returns the open cloud with this name.
