@@ -109,7 +109,7 @@ func OpenClouds(ctx context.Context, clouds []config.Cloud, o Opening) (opened [
 func OpenCloud(ctx context.Context, cloud config.Cloud, o Opening) (control.Cloud, error) {
 	keys, err := remote.LoadLoginKeys(Paths(cloud.SSH.Keys))
 	if err != nil {
-		return control.Cloud{}, err
+		return control.Cloud{}, fmt.Errorf("clouds.%s.ssh.keys: %w", cloud.Name, err)
 	}
 	d, err := o.Drivers[cloud.Driver].Open(ctx, driver.Options{
 		Name:   cloud.Name,

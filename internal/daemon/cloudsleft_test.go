@@ -60,7 +60,9 @@ notify: {secret: file:secret}
 		_, err = OpenFleet(t.Context(), FleetOptions{
 			Program: Program{Drivers: map[string]Kind{"local": {Open: local.Open, Keys: local.Config{}}}},
 			Fleet:   "lab", Config: config.Default("lab"), DB: f.DB(), File: f.File, Log: slog.New(slog.DiscardHandler),
-			Left: func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error) { return []config.Cloud{left}, nil },
+			Left: func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error) {
+				return []config.Cloud{left}, nil
+			},
 		})
 		if err == nil || !strings.Contains(err.Error(), "cloud keyed still has instances") || !strings.Contains(drover.AsError(err, "").Hint, "restore what is missing") {
 			t.Error(err)

@@ -59,7 +59,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	folder, err := NewFolder(c)
 	if err != nil {
-		return err
+		return asHost(err)
 	}
 	if err := folder.Make(); err != nil {
 		return folder.orFull(err)

@@ -39,7 +39,10 @@ func NewFolder(c *config.Config) (Folder, error) {
 	}
 	// The folder is beside the records themselves, not beside a link to them.
 	records, err := store.Resolve(records)
-	return Folder{c.Fleet, records}, err
+	if err != nil {
+		return Folder{}, fmt.Errorf("finding the records: %w", err)
+	}
+	return Folder{c.Fleet, records}, nil
 }
 
 // DB returns the SQLite file of the records.

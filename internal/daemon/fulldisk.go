@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,10 +35,20 @@ func (f Folder) orFull(err error) error {
 				WithHint("free up space there, then start the controller again; nothing was changed")
 		}
 	}
+	return asHost(err)
+}
+
+// asHost returns an error with which a controller does not start. Unless it is about the configuration, it is the
+// host's. A file of another user, such as one that root made by starting the controller once, gets a hint.
+func asHost(err error) error {
 	if _, faults := errors.AsType[config.Faults](err); faults {
 		return err
 	}
-	return drover.AsError(err, drover.KindInternal)
+	e := drover.AsError(err, drover.KindInternal)
+	if e.Hint == "" && errors.Is(err, fs.ErrPermission) {
+		e = e.WithHint("run the controller as the owner of its files, or make that user the owner of all of them")
+	}
+	return e
 }
 
 // leastRoom is the least room that a controller needs to start.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -35,6 +37,17 @@ func TestOnlyAnInvalidConfigurationKeepsAControllerFromStartingAgain(t *testing.
 		if code := drover.AsError(f.orFull(test.err), drover.KindInvalid).Kind.ExitCode(); code != test.exit {
 			t.Errorf("%s (%v): exit code %d, want %d", name, test.err, code, test.exit)
 		}
+	}
+	c := config.Default("lab")
+	c.State = f.File("loop") + "/drover.db"
+	if err := os.Symlink("loop", f.File("loop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(t.Context(), Options{Load: func() (*config.Config, error) { return c, nil }}); drover.KindOf(err) != drover.KindInternal || !strings.Contains(err.Error(), "finding the records") {
+		t.Errorf("records that cannot be found: %v", err)
+	}
+	if err := f.orFull(&fs.PathError{Op: "open", Path: f.DB(), Err: syscall.EACCES}); !strings.Contains(drover.AsError(err, "").Hint, "owner") {
+		t.Errorf("a file of another user: %v, without a hint", err)
 	}
 	if _, whole := errors.AsType[config.Faults](f.orFull(config.Faults{{Message: "no such key"}})); !whole {
 		t.Error("the faults of a configuration are lost")
