@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/internal/atomicfile"
+	"drover/internal/backoff"
 	"drover/internal/processes"
 )
 
@@ -102,6 +103,7 @@ func runOuter(folder string) error {
 	}()
 	select {
 	case <-ended:
+	case <-removed(ctx, lock):
 	case <-stop:
 		if l.Fate.Stops || has(folder, stoppedFile) {
 			l.Init = nil // the scripts were for the first boot, and may contain secrets
@@ -112,6 +114,25 @@ func runOuter(folder string) error {
 		return errors.Join(err, unix.Kill(os.Getpid(), unix.SIGKILL))
 	}
 	return errors.Join(err, r.EndTree())
+}
+
+// removedInterval is how often an instance checks that its folder still exists.
+const removedInterval = 200 * time.Millisecond
+
+// removed returns a channel that is closed when somebody removes the folder. The instance must then end, since its cloud
+// no longer lists it.
+func removed(ctx context.Context, folder *os.File) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		var info unix.Stat_t
+		for backoff.For(ctx, removedInterval) == nil {
+			if unix.Fstat(int(folder.Fd()), &info) == nil && info.Nlink == 0 {
+				close(gone)
+				return
+			}
+		}
+	}()
+	return gone
 }
 
 // readLaunch reads standard input and rewinds it for the guest.

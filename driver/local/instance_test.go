@@ -77,6 +77,9 @@ func TestDeath(t *testing.T) {
 			drivertest.Must(t, err)
 			s.Run("poweroff")
 		}},
+		{"removing the instance's folder ends its processes", func(t *testing.T, w *world, _ *ssh.Client) {
+			drivertest.Must(t, os.RemoveAll(filepath.Join(w.folder, "fleet", "one")))
+		}},
 		{"destroying the instance ends its processes", func(t *testing.T, w *world, _ *ssh.Client) {
 			drivertest.Must(t, w.cloud.Destroy(t.Context(), w.list()[0].ID))
 		}},

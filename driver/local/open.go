@@ -20,8 +20,9 @@
 //
 // A locked folder is a live instance; an unlocked one is dead, and the next list ends what is left of it before
 // removing the folder, unless the instance was taken back or stopped: then it is listed until it is destroyed. So an
-// instance is never gone while one of its processes lives, with one limit: without privileges, a process that
-// outlives the two is known only by the marker in its environment. Folders are created and removed, and tags change,
+// instance is never gone while one of its processes lives, with two limits: without privileges, a process that
+// outlives the two is known only by the marker in its environment, and an instance whose folder somebody else removes
+// ends itself a moment later. Folders are created and removed, and tags change,
 // only under the lock of the fleet's folder.
 //
 // Nothing is isolated: instances run as the user who runs Drover, see the whole host, and each offers all its
