@@ -54,7 +54,7 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
 	flags.StringVar(&f.user, "user", "", "only jobs of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only jobs with the label `NAME=VALUE`; may be repeated")
 	flags.BoolVar(&f.all, "all", false, "also show jobs that ended more than a day ago")
-	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`: 2026-11-20, or 36h or 7d ago")
+	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`, such as 2026-11-20, or this long ago, such as 36h or 7d")
 	flags.BoolVar(&f.elements, "elements", false, "show each element of an array")
 	f.watch.add(cmd)
 	cmd.AddCommand(a.pruneCommand())

@@ -64,9 +64,9 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 	in, err := c.cfg.Store.Instance(ctx, c.clock.now(), subject)
 	if err != nil {
 		if _, err := c.pool(ctx, name); err == nil {
-			return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %q, but a pool", subject).WithHint("pool/%s explains it", name)
+			return nil, drover.Errorf(drover.KindNotFound, "%q is a pool", subject).WithHint("write pool/%s", name)
 		}
-		hint := "a job is named by its id; drover jobs, drover instances and drover offers list what there is"
+		hint := "use the id of a job (drover jobs), or the name of an instance, a cloud or an offering (drover instances, drover offers)"
 		if strings.Contains(subject, "/") {
 			hint = "drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several"
 		}

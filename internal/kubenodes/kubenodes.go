@@ -221,7 +221,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 		}
 	case works:
 		if err := k.admit(ctx, group, n, object); err != nil {
-			k.tellWait(ctx, n, "its node cannot be given its labels and taints: "+err.Error())
+			k.tellWait(ctx, n, "Drover cannot label and taint its node: "+err.Error())
 			return err
 		}
 		k.tell(ctx, n, "joined")

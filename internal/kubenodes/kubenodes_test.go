@@ -303,7 +303,7 @@ func TestWhatTheAccountMayNotDoIsReported(t *testing.T) {
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
 	for forbids, want := range map[string]string{
 		"GET namespaces/kube-system/secrets": "1 waits its node may have no token to join with: ",
-		"PATCH nodes/one":                    "1 waits its node cannot be given its labels and taints: ",
+		"PATCH nodes/one":                    "1 waits Drover cannot label and taint its node: ",
 	} {
 		if w.api.forbids = forbids; strings.HasPrefix(forbids, "PATCH") {
 			w.join("one", "c:///1", true)

@@ -44,7 +44,7 @@ func Read(ctx context.Context, svc Service, since, until drover.Time, most int) 
 	}
 	t, waits := r.trace()
 	if len(t.Jobs) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "no job that was submitted since %v has run and ended", since).WithHint("use an earlier start time")
+		return nil, drover.Errorf(drover.KindInvalid, "no job submitted since %v has run and ended", since).WithHint("use an earlier start time")
 	}
 	result := &simulate.Result{Configuration: "what happened", Policy: Really, Begin: since, Jobs: len(t.Jobs), LeftOut: t.Left, Markets: []simulate.Market{}, Wait: simulate.Summarize(waits)}
 	for _, j := range r.jobs {

@@ -54,7 +54,7 @@ func (o *once) before(ctx context.Context, tx *sql.Tx, now drover.Time) ([]int64
 	case err != nil:
 		return nil, err
 	case digest != o.digest:
-		return nil, drover.Errorf(drover.KindConflict, "the key %q was already used for another batch", o.key).WithHint("give every batch its own key")
+		return nil, drover.Errorf(drover.KindConflict, "the idempotency key %q was already used for another batch", o.key).WithHint("give every batch its own key")
 	}
 	return consecutive(first, jobs), nil
 }
