@@ -19,9 +19,9 @@ func (a *app) batchCommand() *cobra.Command {
 		unformatted(onlyExitCode, &cobra.Command{
 			Use:     "check FILE",
 			Short:   "Check a batch file and report each error with its location",
-			Long:    "Check a batch file and its inputs, and report each error with its location. To see whether the clouds can run it, use drover plan.",
+			Long:    "Check a batch file and its inputs, and report each error with its location. To see whether the clouds\ncan run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
-			Args:    cobra.ExactArgs(1),
+			Args:    wantArgs(1, 1, "a FILE"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				file, err := config.LoadBatch(args[0])
 				if err != nil {

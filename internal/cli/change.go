@@ -51,9 +51,9 @@ func (a *app) retryCommand() *cobra.Command {
 		Long: `Requeue failed or cancelled jobs, or the failed or cancelled elements of an array. Their attempt
 counts start again from zero.
 
-With --with, each job takes its command, inputs, resources and so on from the job of the
-same name in the batch file. It keeps its labels; its array or foreach, gang and after must not have changed. Elements
-that succeeded do not run again.`,
+With --with, each job takes its command, inputs, resources and so on from the job of the same name in
+the batch file. It keeps its labels; its array or foreach, gang and after must not have changed.
+Elements that succeeded do not run again.`,
 		Example: `  drover retry 17
   drover retry 18.3 --reason 'the disk was full'
   drover retry --with examples/hello.yaml 17`,

@@ -135,6 +135,14 @@ func TestExplainCommand(t *testing.T) {
 		r.want(t, 0, "job 17 (greet): 12 of 20 have been waiting since ", "")
 		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes by ", "")
 	})
+	t.Run("groups similar jobs", func(t *testing.T) {
+		(&fakeController{jobs: anArray(17, "greet", 20, drover.JobQueued), explained: []drover.Explanation{
+			{Subject: "17", Waiting: true, Jobs: 2, Count: 13}, {Subject: "9", Waiting: true, Jobs: 3, Count: 3},
+		}}).serve(t)
+		r := droverCommand(t, "explain")
+		r.want(t, 0, "job 17 (greet) and 1 similar job (13 in all, counting array elements) are waiting\n", "")
+		r.want(t, 0, "job 9 and 2 similar jobs are waiting\n", "")
+	})
 	t.Run("shows when it retries a cloud that does not answer, and promises no change", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
 		for _, code := range []string{drover.ReasonUnlisted, drover.ReasonCatalogue} {
@@ -508,7 +516,7 @@ func TestInstanceCommands(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		for _, verb := range drover.Verbs() {
-			droverCommand(t, string(verb), "lab-x", "--reason", "why").want(t, 0, "lab-x "+toldTo[verb]+": running, 1 job\n", "")
+			droverCommand(t, string(verb), "lab-x", "--reason", "why").want(t, 0, "lab-x "+toldTo[verb]+" (running, 1 job)\n", "")
 		}
 		if want := []string{"drain lab-x why", "hold lab-x why", "release lab-x why", "kill lab-x why"}; !slices.Equal(f.told, want) {
 			t.Errorf("%q", f.told)

@@ -35,9 +35,9 @@ func (a *app) configCheck() *cobra.Command {
 	return unformatted(onlyExitCode, &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   "Check a configuration and report each error with its location",
-		Long:    "Check a configuration and report each error with its location. This does not contact the clouds; drover doctor does.",
+		Long:    "Check a configuration and report each error with its location. This does not contact the clouds;\ndrover doctor does.",
 		Example: "  drover config check drover.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    wantArgs(0, 1, "one FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := a.config
 			if len(args) == 1 {
@@ -58,7 +58,7 @@ func (a *app) configCheck() *cobra.Command {
 // exampleCommand prints an example of a file.
 func (a *app) exampleCommand(short, example, text string) *cobra.Command {
 	return unformatted("it prints a file", &cobra.Command{
-		Use: "example", Short: short, Example: example, Args: cobra.NoArgs,
+		Use: "example", Short: short, Example: example, Args: wantArgs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprint(a.out, text)
 			return nil
@@ -69,7 +69,7 @@ func (a *app) exampleCommand(short, example, text string) *cobra.Command {
 // schemaCommand prints the JSON Schema of a file.
 func (a *app) schemaCommand(short, example string, of func() ([]byte, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: short, Example: example, Args: cobra.NoArgs,
+		Use: "schema", Short: short, Example: example, Args: wantArgs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := of()
 			if err == nil {
@@ -117,7 +117,7 @@ func readSource(name string, stdin io.Reader) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "%v", err)
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("the path is relative to the current folder")
 		}
 		defer f.Close()
 		from = f

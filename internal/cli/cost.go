@@ -26,10 +26,14 @@ func (a *app) costCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "cost",
 		Short: "Show costs by job, label, user, pool, cloud or type",
-		Long: `Show what the fleet has cost, most expensive first. JOBS is the cost of vCPUs that jobs used, BOOT
-that of instances not ready yet, IDLE that of unused vCPUs, and WASTE that of lost or interrupted
-attempts and of instances that neither ran a job nor served a pool. The line named - shows costs
-that belong to no job, label or user.
+		Long: `Show what the fleet has cost, most expensive first.
+
+  JOBS   vCPUs that jobs used
+  BOOT   instances that were not ready yet
+  IDLE   unused vCPUs
+  WASTE  lost or interrupted attempts, and instances that neither ran a job nor served a pool
+
+The line named - shows costs that belong to no job, label or user.
 
 --since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago
 (36h, 7d).`,

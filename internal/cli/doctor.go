@@ -110,7 +110,11 @@ func (a *app) showFinding(f finding) {
 	if !f.OK {
 		verdict, tint = "fault", red
 	}
-	text := strings.ReplaceAll(drover.SanitizeLines(strings.TrimSpace(f.Text)), "\n", "\n"+strings.Repeat(" ", 22))
+	lines := strings.Split(drover.SanitizeLines(strings.TrimSpace(f.Text)), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	text := strings.Join(lines, "\n"+strings.Repeat(" ", 22))
 	fmt.Fprintf(a.out, "%s  %-13s  %s\n", tinted(a.color, tint, fmt.Sprintf("%-5s", verdict)), f.Check, text)
 	if f.Hint != "" {
 		fmt.Fprintf(a.out, "       hint: %s\n", drover.Sanitize(f.Hint))

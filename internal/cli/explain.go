@@ -17,11 +17,11 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
 		Short: "Explain why something is waiting, since when, and what will change that",
-		Long: `Explain why something is waiting, or why it is in its current state, since when, and what will change
-that. The subject is a job's id, the name of an instance or a cloud, CLOUD/ZONE/TYPE/MARKET for an
-offering, pool/NAME, or fleet. A shorter form (CLOUD/TYPE) or a pattern selects several offerings.
-Without a subject, the fleet is explained, then everything that is waiting, held or blocked.
-docs/reasons.md explains the code of each reason.`,
+		Long: `Explain why something is waiting, or why it is in its current state, since when, and what will
+change that. The subject is a job's id, the name of an instance or a cloud, CLOUD/ZONE/TYPE/MARKET
+for an offering, pool/NAME, or fleet. A shorter form (CLOUD/TYPE) or a pattern selects several
+offerings. Without a subject, drover explain covers the fleet, then everything that is waiting, held
+or blocked. docs/reasons.md explains the code of each reason.`,
 		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain pool/web\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -73,7 +73,7 @@ func basisOf(e drover.Explanation) string {
 	case e.Learned:
 		return "from the run times of earlier jobs"
 	}
-	return "assumed until jobs have run; set expected to say how long it runs"
+	return "assumed until similar jobs have run; set expected for a better estimate"
 }
 
 // explanationText returns a sentence in the present tense, and a line for each reason.
@@ -104,6 +104,9 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 // subjectWords names the subject and, for jobs and waiting things, its state.
 func subjectWords(e drover.Explanation, job drover.Job) string {
 	name := e.Subject
+	if _, err := drover.ParseJobID(name); err == nil {
+		name = "job " + name
+	}
 	if job.ID.Number != 0 {
 		name = fmt.Sprintf("job %v (%s)", job.ID, job.Name)
 	}
@@ -111,7 +114,11 @@ func subjectWords(e drover.Explanation, job drover.Job) string {
 	case e.Waiting && e.Subject == "fleet":
 		return "fleet: " + human.Plural(e.Count, "job") + " " + stateWords(e, e.Count, "waiting")
 	case e.Waiting && e.Jobs > 1:
-		return fmt.Sprintf("%s and %d more like it: %d %s", name, e.Jobs-1, e.Count, stateWords(e, e.Count, "waiting"))
+		name += " and " + human.Plural(e.Jobs-1, "similar job")
+		if e.Count > e.Jobs {
+			name += fmt.Sprintf(" (%d in all, counting array elements)", e.Count)
+		}
+		return name + " " + stateWords(e, e.Count, "waiting")
 	case e.Waiting && job.Array != nil && e.Count > 0:
 		return fmt.Sprintf("%s: %d of %d %s", name, e.Count, job.Array.Size(), stateWords(e, e.Count, "waiting"))
 	case e.Waiting:

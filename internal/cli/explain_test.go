@@ -13,7 +13,7 @@ func TestExplainShowsWhereTheLikelyRunTimeComesFrom(t *testing.T) {
 		stated, learned bool
 		want            string
 	}{
-		{false, false, "assumed until jobs have run; set expected to say how long it runs"},
+		{false, false, "assumed until similar jobs have run; set expected for a better estimate"},
 		{true, false, "from the job's expected"},
 		{false, true, "from the run times of earlier jobs"},
 		{true, true, "from the job's expected and the run times of earlier jobs"},

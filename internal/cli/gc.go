@@ -23,8 +23,8 @@ func (a *app) gcCommand() *cobra.Command {
 Without --fleet and without a configuration that names a fleet, gc lists the instances of every
 unfinished 'drover run' on this computer. It skips runs that are still active.
 
-For the fleet of a configuration, gc asks the controller which instances are still
-needed, or reads its records. If neither is available, --destroy also needs --without-state. Even then gc spares
+For the fleet of a configuration, gc asks the controller which instances are still needed, or reads
+its records. If neither is available, --destroy also needs --without-state. Even then, gc spares
 instances created within the last hour and, if it has the fleet's key, instances that have recently
 heard from a controller.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
@@ -91,7 +91,7 @@ func (a *app) tellOfNothing(g *gc.Collector) {
 	switch {
 	case g.Said:
 	case g.Kept > 0:
-		fmt.Fprintf(a.err, "nothing to clean up; instances of fleet %s that are still needed: %d\n", g.Named, g.Kept)
+		fmt.Fprintf(a.err, "nothing to clean up; still needed in fleet %s: %s\n", g.Named, human.Plural(g.Kept, "instance"))
 	default:
 		fmt.Fprintln(a.err, "nothing to clean up")
 	}

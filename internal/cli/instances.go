@@ -24,9 +24,10 @@ func (a *app) instancesCommand() *cobra.Command {
 		Use:        "instances [INSTANCE…]",
 		SuggestFor: []string{"ps", "ls", "list", "vms", "nodes"},
 		Short:      "List the instances or show the ones you name",
-		Long: `List the instances, or show one in full. Identify an instance by its id, its name, or the id that its cloud uses.
+		Long: `List the instances, or show one in full. Identify an instance by its id, its name, or the id that its
+cloud uses.
 
-With -o wide the table also shows each instance's cloud, its id there, its pool and its addresses.`,
+With -o wide, the table also shows each instance's cloud, its id there, its pool and its addresses.`,
 		Example: "  drover instances\n  drover instances --watch -o wide\n  drover instances 3",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = f.watch.takeInterval(args)

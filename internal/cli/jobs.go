@@ -33,11 +33,11 @@ func (a *app) jobsCommand() *cobra.Command {
 		Use:        "jobs [JOB…]",
 		SuggestFor: []string{"ps", "ls", "list", "queue"},
 		Short:      "List the jobs or show the ones you name",
-		Long: `List the jobs that are not final or that ended in the last day, newest first, with one line per array; or
-show one job in full. An element of an array is JOB.INDEX.
+		Long: `List the jobs that are not final or that ended in the last day, newest first, with one line per
+array; or show one job in full. An element of an array is JOB.INDEX.
 
-For a waiting job the table shows the start of the reason; drover explain JOB shows all of it.
-With -o wide the table also has priority, instance, cost, times and labels.`,
+For a waiting job, the table shows only the start of the reason; drover explain JOB shows it in full.
+With -o wide, the table also shows priorities, instances, costs, times and labels.`,
 		Example: `  drover jobs
   drover jobs --state queued,running --user ada --watch
   drover jobs --batch hello --elements -o wide
@@ -72,7 +72,7 @@ func (a *app) pruneCommand() *cobra.Command {
 		Long: `Delete the logs and outputs of jobs that ended long ago; the jobs and their costs stay listed. With
 results: {keep: 30d} in its configuration, the controller does this automatically.`,
 		Example: "  drover jobs prune --older-than 30d",
-		Args:    cobra.NoArgs,
+		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			before, err := timeFlag("older-than", older, time.Now())
 			if err != nil {
@@ -96,7 +96,7 @@ results: {keep: 30d} in its configuration, the controller does this automaticall
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago: 36h, 30d")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago, such as 36h or 30d")
 	return cmd
 }
 

@@ -34,8 +34,8 @@ func (a *app) offersCommand() *cobra.Command {
 		Long: `List the instance types that can be rented in each zone and market, cheapest first, and why some are
 blocked, at a limit or too expensive, and until when. Without a running controller, the list comes
 from the clouds of the configuration or, without a configuration, from this computer; blocks are
-then unknown. With -o wide the table also shows disks, reservations, and interruption rates where the cloud
-publishes them.`,
+then unknown. With -o wide, the table also shows disks, reservations and, where the cloud publishes
+them, interruption rates.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, ""),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.offers(cmd, f, args) },
@@ -108,7 +108,7 @@ func (a *app) previewOffers(ctx context.Context, f offersFlags, filter drover.Of
 		return err
 	}
 	if a.noteModelled(); len(a.lists) == 0 {
-		fmt.Fprintln(a.err, "no controller is running: these are the offerings of the configured clouds, and it is unknown which are blocked")
+		fmt.Fprintln(a.err, "these are the offerings of the configured clouds; without a controller, it is unknown which are blocked")
 	}
 	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))
 }

@@ -21,7 +21,7 @@ func (a *app) openCommand() *cobra.Command {
 the browser the rights of your token. The session lasts twelve hours, or until the token is
 revoked.`,
 		Example: "  drover -c drover.yaml open\n  drover open --print --server https://drover.example.org --token file:token",
-		Args:    cobra.NoArgs,
+		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			return a.openDashboard(ctx, svc, only)
 		}),

@@ -87,7 +87,7 @@ func (a *app) printRent(r preview.Report) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, human.Dollars(p.Price), alternativeWords(p.RunnerUp, p))
 	}
 	w.Flush()
-	fmt.Fprintf(a.out, "%s: %s per hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
+	fmt.Fprintf(a.out, "%s: %s per hour while all instances run\n", r.Batch, human.Dollars(r.Hourly))
 	fmt.Fprintf(a.out, "at most %s for the jobs that start now (on the most expensive offerings requested; jobs without a timeout count as 1h)\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }
@@ -138,12 +138,12 @@ func estimateWords(e *preview.Estimate) string {
 		text += fmt.Sprintf(" (%s more without max_wait)", human.Dollars(*e.Saved))
 	}
 	const most = 3
-	assuming := fmt.Sprintf(", assuming %v%s for ", preview.AssumedTime, map[bool]string{true: " or the timeout"}[e.Capped])
+	assuming := fmt.Sprintf(", assuming %dm%s for ", int(preview.AssumedTime.Minutes()), map[bool]string{true: " or the timeout"}[e.Capped])
 	switch n := len(e.Assumed); {
 	case n == 0:
 		return text + ", if jobs run as long as expected"
 	case n > most:
 		return text + assuming + fmt.Sprintf("each of the %d jobs that do not set expected", n)
 	}
-	return text + assuming + strings.Join(e.Assumed, ", ") + ": set expected to say how long jobs run"
+	return text + assuming + strings.Join(e.Assumed, ", ") + "; set expected for a better estimate"
 }

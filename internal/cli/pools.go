@@ -17,8 +17,8 @@ func (a *app) poolsCommand() *cobra.Command {
 		Use:   "pools [POOL…]",
 		Short: "List the pools, with wanted and existing instances",
 		Long: `List the pools, or some of them: how many instances each should have, how many it has, and why some
-are missing. Draining, broken and interrupted instances do not count. With -o wide the table also
-has the instances by zone, those that are leaving, and those with an older template.`,
+are missing. Draining, broken and interrupted instances do not count. With -o wide, the table also
+shows the instances by zone, those that are leaving, and those with an older template.`,
 		Example: "  drover pools\n  drover pools --watch -o wide\n  drover pools web",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = watch.takeInterval(args)
@@ -75,7 +75,7 @@ holds until the number in the configuration changes.`,
 			return err
 		}),
 	})
-	set.Flags().IntVar(&size, "size", 0, "the new number of instances")
+	set.Flags().IntVar(&size, "size", 0, "the new `number` of instances")
 	set.Flags().StringVar(&reason, "reason", "", "`text` to record")
 	require(set, "size")
 	set.ValidArgsFunction = a.completePools

@@ -15,9 +15,9 @@ func (a *app) queueCommand() *cobra.Command {
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",
 			Short: "Stop starting queued jobs and renting instances for them",
-			Long: `Stop starting queued jobs and renting instances for them. Running jobs keep running, jobs can be submitted,
-and idle instances are destroyed as usual. The queue stays paused until it is resumed, even if the
-controller restarts.`,
+			Long: `Stop starting queued jobs and renting instances for them. Running jobs keep running, jobs can still be
+submitted, and idle instances are destroyed as usual. The queue stays paused until it is resumed, even
+if the controller restarts.`,
 			Example: "  drover queue pause --reason 'the file server is being moved'",
 		}),
 		a.pausingCommand(false, &cobra.Command{
@@ -30,7 +30,7 @@ controller restarts.`,
 
 func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
 	var reason string
-	cmd.Args = cobra.NoArgs
+	cmd.Args = wantArgs(0, 0, "")
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for drover explain and the log")
 	cmd.RunE = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 		status, err := svc.SetPaused(ctx, paused, reason)

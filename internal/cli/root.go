@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -89,9 +90,9 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
 
-'drover run' and some other commands need no controller. The rest find it through --server and --token
-or DROVER_SERVER and DROVER_TOKEN. On the controller's own host, its configuration is enough: -c FILE,
-which overrides DROVER_SERVER, or DROVER_CONFIG, which does not.
+'drover run' and some other commands need no controller. Tell the others where it is with --server and
+--token, or DROVER_SERVER and DROVER_TOKEN. On the controller's own host, its configuration is enough:
+-c FILE or DROVER_CONFIG. -c overrides DROVER_SERVER; DROVER_CONFIG does not.
 
 Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command or configuration,
 3 the controller or a cloud could not be reached, 4 not allowed, 130 interrupted.`,
@@ -104,7 +105,7 @@ Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command
 			a.patience = 0
 		}
 		a.configFlag = cmd.Flags().Changed("config")
-		return a.output.check(cmd)
+		return cmp.Or(missingFlags(cmd), a.output.check(cmd))
 	}
 	a.addCommands(root)
 	root.SetFlagErrorFunc(flagFault)
@@ -128,7 +129,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, use this computer instead of a cloud")
 	flags.Lookup("config").DefValue = "" // the help is the same for all users
 	flags.StringVar(&a.server, "server", "", "`URL` of the controller")
-	flags.StringVar(&a.tokenFrom, "token", "", "the token to use, as `file:PATH`")
+	flags.StringVar(&a.tokenFrom, "token", "", "file that contains your token, as `file:PATH`")
 	flags.StringVarP((*string)(&a.output), "output", "o", "", "output format: json, yaml, name or wide; default: a table")
 	complete(root, "output", completeWords("json", "yaml", "name", "wide"))
 	complete(root, "token", completeWords("file:"))

@@ -50,9 +50,10 @@ Logs and outputs go to ./drover-out/BATCH/.
 
 Ctrl-C stops the run: running jobs get SIGTERM, and SIGKILL after term_timeout, and the instances
 are destroyed. 'drover run --resume' then runs every job that is not final. A second Ctrl-C exits
-immediately and prints the command that cleans up. SIGTERM, SIGHUP and a closed terminal detach: running
-jobs keep running, and a resume collects their results. With --cancel-on-interrupt, each of these
-signals cancels the remaining jobs instead. The exit code is then 130.`,
+immediately and prints the command that cleans up. SIGTERM, SIGHUP and a closed terminal detach:
+running jobs keep running, and 'drover run --resume' collects their results. With
+--cancel-on-interrupt, each of these signals cancels the remaining jobs instead. In all these cases,
+the exit code is 130.`,
 		Example: `  drover run examples/mandelbrot.yaml
   drover run -- sh -c 'echo hello from $(hostname)'
   drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
@@ -111,7 +112,7 @@ func (f *runFlags) add(a *app, cmd *cobra.Command) {
 
 // addSpot adds the flag that sets the spot mode of every job.
 func addSpot(cmd *cobra.Command, spot *string) {
-	cmd.Flags().StringVar(spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
+	cmd.Flags().StringVar(spot, "spot", "", "whether to use spot instances, a `mode` for all jobs: prefer, require or never")
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 }
 

@@ -27,15 +27,15 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := unformatted("its log is on standard error, in the format of --log", &cobra.Command{
 		Use:   "serve -c drover.yaml",
 		Short: "Run the controller: a job queue for several users, with an API",
-		Long: `Run the controller: a job queue with an API, on the clouds of the configuration. It takes over the jobs
-and instances of an earlier controller with the same state, however that one exited.
+		Long: `Run the controller: a job queue with an API, on the clouds of the configuration. It takes over the
+jobs and instances of an earlier controller with the same state, however that one exited.
 
-SIGTERM or Ctrl-C makes it exit and leaves jobs and instances to the next controller. With --drain it
-first finishes the running jobs and destroys the instances; a second signal makes it exit immediately. SIGHUP
-or editing the file reloads the configuration; an invalid file changes nothing.`,
+On SIGTERM or Ctrl-C, it exits and leaves jobs and instances to the next controller. With --drain, it
+first finishes the running jobs and destroys the instances; a second signal makes it exit immediately.
+SIGHUP or editing the file reloads the configuration; an invalid file changes nothing.`,
 		Example: `  drover serve -c drover.yaml
   drover serve -c drover.yaml --drain     # leaves nothing behind when it exits`,
-		Args: cobra.NoArgs,
+		Args: wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	})
 	cmd.Flags().BoolVar(&f.drain, "drain", false, "on SIGTERM, first finish the running jobs and destroy the instances")

@@ -118,9 +118,9 @@ func countWords(counts map[drover.JobState]int) string {
 }
 
 func needWords(r drover.Resources) string {
-	words := []string{fmt.Sprintf("%v vcpus", r.CPU), "memory " + human.Size(r.Memory), "disk " + human.Size(r.Disk)}
+	words := []string{fmt.Sprintf("vCPUs %v", r.CPU), "memory " + human.Size(r.Memory), "disk " + human.Size(r.Disk)}
 	if r.GPUs > 0 {
-		words = append(words, human.Plural(r.GPUs, "gpu"))
+		words = append(words, human.Plural(r.GPUs, "GPU"))
 	}
 	if r.Arch != "" {
 		words = append(words, string(r.Arch))

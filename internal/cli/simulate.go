@@ -47,14 +47,14 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
 		Short: "Simulate a configuration against a recorded workload",
-		Long: `Simulate a configuration against a recorded workload: how long jobs would have waited, which instances
-Drover would have rented, and their cost. The controller's own engine makes the decisions, in
-simulated time; nothing is rented.
+		Long: `Simulate a configuration against a recorded workload: how long jobs would have waited, which
+instances Drover would have rented, and their cost. The controller's own engine makes the decisions,
+in simulated time; nothing is rented.
 
 TRACE is a file from the Parallel Workloads Archive (.swf) or a table of jobs (.csv), optionally
-compressed (.gz). docs/simulate.md describes both, and what is modelled. --recorded uses a
-controller's records instead, and also shows what really happened. --for TIME
-simulates the configuration's pools for that long, with or without a TRACE.`,
+compressed (.gz). docs/simulate.md describes both formats, the model and the figures. --recorded uses
+a controller's records instead, and also shows what really happened. --for TIME simulates the
+configuration's pools for that long, with or without a TRACE.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
   drover simulate --compare small.yaml,large.yaml jobs.csv
@@ -74,8 +74,8 @@ simulates the configuration's pools for that long, with or without a TRACE.`,
 		},
 	}
 	flags, models := cmd.Flags(), simulate.DefaultModels
-	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
-	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "the `policies`: drover, or the simpler one-per-job, reuse and first-fit")
+	flags.StringSliceVar(&f.compare, "compare", nil, "compare the configurations `a.yaml,b.yaml` side by side")
+	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "`policies` to simulate: drover, or the simpler one-per-job, reuse and first-fit")
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job: prefer, require or never")
@@ -85,9 +85,9 @@ simulates the configuration's pools for that long, with or without a TRACE.`,
 	flags.DurationVar(&f.pools, "for", 0, "simulate the configuration's pools for this long")
 	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time during which a zone has no capacity, in half-hour periods")
 	flags.StringVar(&f.chart, "chart", "", "write a chart of the fleet, the queue and the cost over time to `FILE.svg`")
-	flags.StringVar(&f.csv, "csv", "", "write the figures of the chart to `FILE.csv`")
-	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (as in the trace) or actual (as they ran)")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long every job may wait for room on a running instance, beyond the time a new instance takes to boot")
+	flags.StringVar(&f.csv, "csv", "", "write the chart's data to `FILE.csv`")
+	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "which expected run times jobs declare, a `kind`: none, requested (as in the trace) or actual (as they ran)")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot every job may wait for room on a running instance")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

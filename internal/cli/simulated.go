@@ -66,7 +66,7 @@ var figures = []figure{
 	{"wait, p99", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P99)) }},
 	{"makespan", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Makespan)) }},
 	{"instances", func(r *simulate.Result) string { return number(r.Instances) }},
-	{"at once", func(r *simulate.Result) string { return number(r.Peak) }},
+	{"instances, peak", func(r *simulate.Result) string { return number(r.Peak) }},
 	{"instance-hours", func(r *simulate.Result) string { return strconv.FormatFloat(r.Hours, 'f', 1, 64) }},
 	{"interrupted attempts", func(r *simulate.Result) string { return nonzero(r.Lost) }},
 	{"on demand", func(r *simulate.Result) string { return ofMarket(r, drover.OnDemand) }},
@@ -82,9 +82,9 @@ var figures = []figure{
 		}
 		return cents(*r.Saved)
 	}},
-	{"at least", func(r *simulate.Result) string { return known(r.Bound, cents(r.Bound)) }},
-	{"with boots", func(r *simulate.Result) string { return known(r.Prompt, cents(r.Prompt)) }},
-	{"cost / at least", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
+	{"lower bound", func(r *simulate.Result) string { return known(r.Bound, cents(r.Bound)) }},
+	{"bound with boots", func(r *simulate.Result) string { return known(r.Prompt, cents(r.Prompt)) }},
+	{"cost / lower bound", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
 	{"utilisation", func(r *simulate.Result) string {
 		return known(r.Utilisation, strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64)+"%")
 	}},

@@ -43,9 +43,9 @@ changes all jobs and instances; admin creates tokens.`,
 			return a.createToken(ctx, svc, request)
 		}),
 	}
-	cmd.Flags().StringVar(&request.User, "user", "", "the `user` it is for")
-	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "its `role`: view, submit, operate or admin")
-	cmd.Flags().StringVar(&expires, "expires", "", "it expires after this `time`, such as 12h or 30d; default: never")
+	cmd.Flags().StringVar(&request.User, "user", "", "the token's `user`")
+	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "the token's `role`: view, submit, operate or admin")
+	cmd.Flags().StringVar(&expires, "expires", "", "the token expires after this `time`, such as 12h or 30d; default: never")
 	complete(cmd, "role", completeWords(roleNames()...))
 	return cmd
 }

@@ -17,11 +17,13 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := unformatted("it is for people", &cobra.Command{
 		Use:   "top",
 		Short: "Watch the fleet, the queue and the cost in a terminal",
-		Long: `Watch the fleet, the queue and the cost in a terminal. If the output is not a terminal, print them once.
+		Long: `Watch the fleet, the queue and the cost in a terminal. If the output is not a terminal, print them
+once.
 
-Keys: tab or left and right for instances, jobs, reasons and events; up and down to scroll; space to pause; q to quit.`,
+Keys: tab, left and right switch between instances, jobs, reasons and events; up and down scroll;
+space pauses; q quits.`,
 		Example: "  drover -c drover.yaml top\n  drover top --every 5s --server https://drover.example.org --token file:token",
-		Args:    cobra.NoArgs,
+		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			if every < 100*time.Millisecond {
 				return drover.Errorf(drover.KindInvalid, "--every %v is too short", every).WithHint("use 100ms or more")

@@ -120,7 +120,7 @@ func (m *topModel) head() []string {
 		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
 			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
 		fmt.Sprintf("instances  %d: %s", total, strings.Join(states, ", ")),
-		fmt.Sprintf("cost       %s an hour, %s in all", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
+		fmt.Sprintf("cost       %s an hour, %s in total", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
 	}
 	for _, b := range s.Budgets[:min(len(s.Budgets), 3)] {
 		lines = append(lines, "budget     "+m.budgetLine(b))
@@ -147,7 +147,12 @@ func (m *topModel) budgetLine(b drover.BudgetUse) string {
 	case used > width*4/5:
 		code = "33"
 	}
-	return fmt.Sprintf("[%s%s] %s of %s %s, %s", m.paint.with(code, strings.Repeat("#", used)), strings.Repeat(".", width-used), human.Dollars(b.Spent), human.Dollars(limit), b.Window, drover.Sanitize(b.Scope))
+	text := human.Dollars(b.Spent) + " spent"
+	if b.Promised > 0 {
+		text += ", " + human.Dollars(b.Promised) + " committed"
+	}
+	text = fmt.Sprintf("%s of %s %s, %s", text, human.Dollars(limit), b.Window, b.Scope)
+	return fmt.Sprintf("[%s%s] %s", m.paint.with(code, strings.Repeat("#", used)), strings.Repeat(".", width-used), strings.TrimRight(fit(text, max(10, m.width-34)), " "))
 }
 
 // screen returns the whole screen.

@@ -127,6 +127,21 @@ func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
+// missingFlags rejects a command line without a required flag; cobra's own error has no example.
+func missingFlags(cmd *cobra.Command) error {
+	var missing []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed {
+			missing = append(missing, "--"+f.Name)
+		}
+	})
+	if missing == nil {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), strings.Join(missing, " and ")).
+		WithHint("for example: %s", firstLine(cmd.Example))
+}
+
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line

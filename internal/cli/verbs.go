@@ -83,9 +83,9 @@ var toldTo = map[drover.Verb]string{
 
 // toldWords describes an instance's state after a verb.
 func toldWords(in drover.Instance, verb drover.Verb) string {
-	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
+	text := string(in.State)
 	if len(in.Jobs) > 0 {
 		text += ", " + human.Plural(len(in.Jobs), "job")
 	}
-	return text
+	return fmt.Sprintf("%s %s (%s)", in.Name, toldTo[verb], text)
 }

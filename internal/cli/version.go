@@ -18,7 +18,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  drover version -o json",
-		Args:    cobra.NoArgs,
+		Args:    wantArgs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			v := a.program.Build()
 			if a.forPrograms() {

@@ -216,7 +216,7 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 		if logged["msg"] == "status" && logged["by_state"] == nil {
 			continue // before the first instance there are no attributes
 		}
-		for _, event := range []string{"job hold queued", "attempt 1.0/1 begins", "attempt 2/1 failed", "job last failed", "accepted", "ready after", "destroying", "is gone", "carried out create", "status"} {
+		for _, event := range []string{"job hold queued", "attempt 1.0/1 started", "attempt 2/1 failed", "job last failed", "accepted", "ready after", "destroying", "is gone", "carried out create", "status"} {
 			if text := fmt.Sprint(logged["msg"]); (event == text || len(event) > len("status") && strings.Contains(text, event)) && seen[event] == nil {
 				seen[event] = slices.Sorted(maps.Keys(logged))
 			}
@@ -224,16 +224,16 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 	}
 	place := []string{"cloud", "instance", "level", "market", "msg", "provider_id"}
 	want := map[string][]string{
-		"job hold queued":      {"elements", "job", "level", "msg", "name", "priority", "time", "user"},
-		"attempt 1.0/1 begins": about(place, "attempt", "job"),
-		"attempt 2/1 failed":   about(place, "attempt", "cost_usd", "exit_code", "job", "reason", "state", "took_seconds"),
-		"job last failed":      {"job", "level", "msg", "reason", "time"},
-		"accepted":             about(place),
-		"ready after":          about(place),
-		"destroying":           about(place, "reason"),
-		"is gone":              about(place, "reason"),
-		"carried out create":   withoutID(about(place, "effect", "took_seconds")),
-		"status":               seen["status"],
+		"job hold queued":       {"elements", "job", "level", "msg", "name", "priority", "time", "user"},
+		"attempt 1.0/1 started": about(place, "attempt", "job"),
+		"attempt 2/1 failed":    about(place, "attempt", "cost_usd", "exit_code", "job", "reason", "state", "took_seconds"),
+		"job last failed":       {"job", "level", "msg", "reason", "time"},
+		"accepted":              about(place),
+		"ready after":           about(place),
+		"destroying":            about(place, "reason"),
+		"is gone":               about(place, "reason"),
+		"carried out create":    withoutID(about(place, "effect", "took_seconds")),
+		"status":                seen["status"],
 	}
 	seen["carried out create"] = withoutID(seen["carried out create"]) // the log has it only if a list was faster than the call
 	if diff := cmp.Diff(want, seen); diff != "" {

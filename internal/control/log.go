@@ -90,7 +90,7 @@ func (c *Controller) logAttempt(row engine.AttemptRow) {
 	about := slices.Concat(aboutAttempt(a.ID), c.roster.of(a.Instance))
 	switch {
 	case a.State == drover.AttemptStarting && a.Stop == nil:
-		c.log(slog.LevelInfo, "attempt "+a.ID.String()+" begins", about)
+		c.log(slog.LevelInfo, "attempt "+a.ID.String()+" started", about)
 	case !a.State.Live():
 		attrs := []slog.Attr{slog.String(logkey.State, string(a.State)), slog.String(logkey.Reason, row.Reason.Code)}
 		if a.Exit != nil {

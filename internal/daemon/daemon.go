@@ -283,7 +283,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal makes the controller exit immediately", logkey.Signal, sig.String())
 				d.fleet.Controller.Drain(ctx, "")
 			default:
-				d.Log.Info("ending", logkey.Signal, sig.String())
+				d.Log.Info("shutting down", logkey.Signal, sig.String())
 				return nil
 			}
 		case <-look.C:

@@ -83,7 +83,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 	}
 	path := filepath.Join(home, id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
-		left := "there is no run to resume"
+		left := "drover runs lists your runs; none can be resumed"
 		if HasEnded(id) {
 			return nil, drover.Errorf(drover.KindConflict, "run %s has ended", id).WithHint("to rerun failed jobs: drover run --resume %s --failed", id)
 		}

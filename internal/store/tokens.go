@@ -90,7 +90,7 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
 			return err
 		}
-		return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list")
+		return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list lists them")
 	})
 }
 
