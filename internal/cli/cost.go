@@ -28,10 +28,10 @@ func (a *app) costCommand() *cobra.Command {
 		Short: "Show costs by job, label, user, pool, cloud or type",
 		Long: `Show what the fleet has cost, most expensive first.
 
-  JOBS   vCPUs that jobs used
-  BOOT   instances that were not ready yet
-  IDLE   unused vCPUs
-  WASTE  lost or interrupted attempts, and instances that neither ran a job nor served a pool
+    JOBS   vCPUs that jobs used
+    BOOT   instances that were not ready yet
+    IDLE   unused vCPUs
+    WASTE  lost or interrupted attempts, and instances that neither ran a job nor served a pool
 
 The line named - shows costs that belong to no job, label or user.
 

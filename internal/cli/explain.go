@@ -92,6 +92,9 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
+		if r.Code == drover.ReasonPaused {
+			line += "; drover queue resume continues it"
+		}
 		if r.Since > 0 && r.Since.Sub(e.Since).Abs() >= sameTime {
 			line += "; since " + human.Clock(r.Since)
 		}

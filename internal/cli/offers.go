@@ -142,7 +142,7 @@ func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
 
 var offerListing = listing[drover.Offer]{
 	name: func(o drover.Offer) string { return fmt.Sprintf("%s/%s/%s/%s", o.Cloud, o.Zone, o.Type, o.Market) },
-	none: "no offerings",
+	none: "no matching offerings",
 	columns: []column[drover.Offer]{
 		{title: "CLOUD", text: func(o drover.Offer) string { return o.Cloud }},
 		{title: "ZONE", text: func(o drover.Offer) string { return o.Zone }},

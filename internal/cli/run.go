@@ -112,7 +112,7 @@ func (f *runFlags) add(a *app, cmd *cobra.Command) {
 
 // addSpot adds the flag that sets the spot mode of every job.
 func addSpot(cmd *cobra.Command, spot *string) {
-	cmd.Flags().StringVar(spot, "spot", "", "whether to use spot instances, a `mode` for all jobs: prefer, require or never")
+	cmd.Flags().StringVar(spot, "spot", "", "spot `mode` for all jobs: prefer, require or never")
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 }
 

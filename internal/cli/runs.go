@@ -23,10 +23,10 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "List your active and resumable runs",
 		Long: `List your active and resumable runs, newest first.
 
-  running   a process controls it
-  detached  no process controls it; its instances may exist, and running jobs keep running
-  stopped   no process controls it, and it has no instances
-  failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
+    running   a process controls it
+    detached  no process controls it; its instances may exist, and running jobs keep running
+    stopped   no process controls it, and it has no instances
+    failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
 
 'drover run --resume RUN' continues a run; with --failed, it reruns failed jobs. 'drover gc --fleet
 RUN --destroy' abandons an unfinished run.`,

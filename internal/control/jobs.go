@@ -245,7 +245,7 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 
 // SetPaused pauses or resumes the queue.
 func (c *Controller) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
-	what := "the queue is resumed"
+	what := "the queue was resumed"
 	if paused {
 		what = "the queue is paused"
 	}
