@@ -138,7 +138,7 @@ func estimateWords(e *preview.Estimate) string {
 		text += fmt.Sprintf(" (%s more without max_wait)", human.Dollars(*e.Saved))
 	}
 	const most = 3
-	assuming := fmt.Sprintf(", assuming %dm%s for ", int(preview.AssumedTime.Minutes()), map[bool]string{true: " or the timeout"}[e.Capped])
+	assuming := fmt.Sprintf(", assuming %dh%s for ", int(preview.AssumedTime.Hours()), map[bool]string{true: " or the timeout"}[e.Capped])
 	switch n := len(e.Assumed); {
 	case n == 0:
 		return text + ", if jobs run as long as expected"

@@ -37,7 +37,7 @@ func (f *Preview) cost() (sum drover.Money) {
 	for _, in := range f.engine.Instances() {
 		longest := time.Duration(0)
 		for _, b := range in.Reservations {
-			longest = max(longest, cmp.Or(b.Group.Expected, time.Hour))
+			longest = max(longest, cmp.Or(b.Group.Expected, AssumedTime))
 		}
 		sum += in.Price.For(drover.BootOf(p.Boot, p.Boots, in.Cloud, in.Type.Name) + longest)
 	}

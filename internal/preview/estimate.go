@@ -24,8 +24,8 @@ type Estimate struct {
 	Never   int      `json:"never_run,omitempty"` // jobs that would never run within the limits
 }
 
-// AssumedTime is the run time of a job that does not state one.
-const AssumedTime = 10 * time.Minute
+// AssumedTime is the run time of a job that does not state one, as in the engine's plans and budgets.
+const AssumedTime = time.Hour
 
 const (
 	mostEstimate = 50_000      // elements: estimating more takes long
