@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"drover"
@@ -323,7 +324,8 @@ func (e *Engine) startLendable(groups []*group) (left []*group) {
 	return left
 }
 
-// lendable returns the cheapest stopped instance that may be started for the group; nil if there is none.
+// lendable returns the cheapest stopped instance that may be started for the group, and then run one of its jobs; nil if
+// there is none.
 func (e *Engine) lendable(g *group) (best *fleet.Member) {
 	for _, p := range e.pools.list {
 		if p.spec.Stopped == 0 || !p.spec.Jobs {
@@ -333,10 +335,18 @@ func (e *Engine) lendable(g *group) (best *fleet.Member) {
 			if !e.startable(in) || !asRunning(in).Accepts(&g.demand) || in.Room.Times(g.Key.Shape.Need, 1) == 0 || best != nil && best.RunPrice <= in.RunPrice {
 				continue
 			}
-			if e.beyondBudget(p, asRunning(in).Offering()) == nil {
+			lost := len(g.Jobs) > 0 && slices.Contains(in.Lost, g.Jobs[0].Number)
+			if !lost && e.beyondBudget(p, asRunning(in).Offering()) == nil && e.affordsLent(in, g) {
 				best = in
 			}
 		}
 	}
 	return best
+}
+
+// affordsLent reports whether the budgets allow one of the group's jobs on a stopped instance that is started for it.
+func (e *Engine) affordsLent(in *fleet.Member, g *group) bool {
+	p := e.rental([]drover.Offering{asRunning(in).Offering()}, wanted{g, 1})
+	p.Loads = payOn(in, p.Loads)
+	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
