@@ -117,6 +117,7 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	if e.s.Now == in.Created {
 		tariff.Rates = nil // nothing was billed at the planned price
 	}
+	e.dropAbove(in, price)
 	e.setTariff(in, tariff.Folded(in.Created, e.marks(in)...))
 }
 

@@ -12,7 +12,8 @@ import (
 // Waiting work that does not fit on ready instances gets reservations: room for some elements of a group on a coming
 // instance. The group's count, the instance's remaining room and its place in the index change together, only in
 // adjustReservation and dropAllReservations. A reservation ends when the instance is ready or will never be, when fewer
-// elements wait, or when an unschedulable group of higher priority needs the room.
+// elements wait, when the instance costs more than they allow, or when an unschedulable group of higher priority needs
+// the room.
 
 // reserveOnComing reserves room on coming instances for elements that could not start, first where it costs least.
 func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
@@ -92,6 +93,17 @@ func (e *Engine) dropAllReservations(in *fleet.Member) {
 	}
 	e.changed(in)
 	e.pending.Place, e.pending.Plan = true, true
+}
+
+// dropAbove drops the reservations of jobs whose max_price is below the instance's new price. The caller writes the
+// instance.
+func (e *Engine) dropAbove(in *fleet.Member, price drover.Money) {
+	for _, b := range slices.Clone(in.Reservations) {
+		if most := b.Group.Shape.Placement.MaxPrice; most > 0 && price > most {
+			e.adjustReservation(in, b.Group, -b.Count)
+			e.pending.Place, e.pending.Plan = true, true
+		}
+	}
 }
 
 // dropSurplus drops reservations that exceed the waiting and expected elements, on the youngest instances first. The
