@@ -71,7 +71,7 @@ func (e *Engine) removeJob(j *Job) {
 // regroup puts a job that may start and has queued elements in its groups, and removes any other.
 func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
-	j.Grown = slices.DeleteFunc(j.Grown, func(g Grown) bool { return len(g.Waiting) == 0 })
+	j.DropGrown()
 	if !j.MayStart() {
 		return
 	}

@@ -66,6 +66,15 @@ func (j *Job) Unqueue(index int) bool {
 	return j.Queued.Remove(index)
 }
 
+// DropGrown drops the amounts of memory with which no element waits, unless one that runs with it may wait again and was
+// blocked before.
+func (j *Job) DropGrown() {
+	j.Grown = slices.DeleteFunc(j.Grown, func(g Grown) bool {
+		runs := func(el Element) bool { return el.Memory == g.Memory }
+		return len(g.Waiting) == 0 && (g.Blocked == 0 || !slices.ContainsFunc(j.Tried, runs))
+	})
+}
+
 // Needs returns what an element needs of an instance.
 func (j *Job) Needs(index int) drover.Resources {
 	need := j.Shape.Need
