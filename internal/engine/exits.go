@@ -111,7 +111,7 @@ func (e *Engine) exited(b Exited) {
 	case a.State == drover.AttemptCollecting:
 		return
 	}
-	if givenUp(a) || endedBeforeStop(a, exit) {
+	if givenUp(a) || e.endedBeforeStop(a, exit) {
 		a.Stop = nil
 	}
 	in := e.fleet.Member(a.Instance)
@@ -129,9 +129,9 @@ func (e *Engine) exited(b Exited) {
 }
 
 // endedBeforeStop reports whether the command of an attempt ended by itself before the order to stop and requeue it
-// arrived, so that its result is final. If its gang restarts, it may well have failed for the same cause.
-func endedBeforeStop(a *Attempt, exit drover.Exit) bool {
-	return a.Stop != nil && exit.Cause == "" && requeues(*a.Stop) && a.Stop.Cause != verdict.Gang
+// arrived, so that its result is final. In a gang, it may well have failed because others were stopped already.
+func (e *Engine) endedBeforeStop(a *Attempt, exit drover.Exit) bool {
+	return a.Stop != nil && exit.Cause == "" && requeues(*a.Stop) && e.job(a.ID.Job.Number).Gang == 0
 }
 
 // freed lets others use what an attempt has released: its room, and the money committed for it.
