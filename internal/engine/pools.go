@@ -274,7 +274,8 @@ func (e *Engine) shrinkOverspent(p *poolOf, in *pool.Input) bool {
 	}
 	counted := 0
 	for _, v := range in.Views {
-		if inUse := v.Busy > 0 || v.Held; !v.Going && !(inUse && p.spec.Kind == drover.PoolSpare) {
+		inUse := v.Busy > 0 || v.Held
+		if !v.Going && !v.Stopped && !v.UsedByJobs() && !(inUse && p.spec.Kind == drover.PoolSpare) {
 			counted++
 		}
 	}
