@@ -131,7 +131,7 @@ func (e *Engine) exited(b Exited) {
 // endedBeforeStop reports whether the command of an attempt ended by itself before the order to stop and requeue it
 // arrived, so that its result is final. In a gang, it may well have failed because others were stopped already.
 func (e *Engine) endedBeforeStop(a *Attempt, exit drover.Exit) bool {
-	return a.Stop != nil && exit.Cause == "" && requeues(*a.Stop) && e.job(a.ID.Job.Number).Gang == 0
+	return a.Stop != nil && exit.Cause == "" && requeues(*a.Stop) && (exit.Code == 0 || e.job(a.ID.Job.Number).Gang == 0)
 }
 
 // freed lets others use what an attempt has released: its room, and the money committed for it.
