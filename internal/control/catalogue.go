@@ -21,8 +21,8 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	all, err := cl.own.Offerings(ctx)
+	usable, leftOut := cl.Usable(all)
 	if err == nil {
-		usable, leftOut := cl.Usable(all)
 		cl.leaveOut(leftOut)
 		answer.Offerings = engine.Sorted(usable)
 		answer.Hash, err = catalogueHash(answer.Offerings)
@@ -34,6 +34,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	if f.Have == "" {
 		answer.Past = c.priceHistory(ctx, cl, all)
 	}
+	answer.Past = append(answer.Past, c.leftOutPrices(ctx, cl.Name, leftOut)...)
 	return cl.tell(answer, f.Have)
 }
 

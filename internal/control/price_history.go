@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"time"
 
 	"drover"
 	"drover/driver"
@@ -33,6 +34,25 @@ func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drove
 			return all
 		}
 		all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: cl.asPaid(likeIt(in, listed), points)})
+	}
+	return all
+}
+
+// leftOutPrices returns the current prices of a cloud's spot instances whose offerings the configuration excludes, for
+// example since they cost more than types.max_price now. They run on, and the catalogue does not have their prices.
+func (c *Controller) leftOutPrices(ctx context.Context, cloud string, leftOut []drover.LeftOut) (all []engine.Past) {
+	if !slices.ContainsFunc(leftOut, func(o drover.LeftOut) bool { return o.Market == drover.Spot }) {
+		return nil
+	}
+	now, there := drover.TimeOf(time.Now()), []engine.Instance(nil)
+	if err := c.Query(ctx, func(e *engine.Engine) { there = spotIn(e, cloud) }); err != nil {
+		return nil
+	}
+	for _, in := range there {
+		at := slices.IndexFunc(leftOut, func(o drover.LeftOut) bool { return engine.KeyOf(o.Offering) == keyOf(in) })
+		if at >= 0 {
+			all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: []engine.PastPrice{{From: now, Price: leftOut[at].Price}}})
+		}
 	}
 	return all
 }

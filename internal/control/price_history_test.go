@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,18 +41,7 @@ func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) 
 func TestPriceChangesWithoutAControllerAreBilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)
-	t.Cleanup(func() {
-		for _, in := range must(spot.List(context.Background(), nil))(t) {
-			if err := spot.Destroy(context.Background(), in.ID); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := spot.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cloud := &remembering{Cloud: spot}
+	cloud := &remembering{Cloud: spotCloud(t)}
 	f.cfg.Clouds[0].Driver = cloud
 	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, string) {
 		o.Price /= 2
@@ -79,6 +69,48 @@ func TestPriceChangesWithoutAControllerAreBilled(t *testing.T) {
 	if len(in.Rates) > 1 && in.Rates[1].Price != 5*drover.Dollar {
 		t.Errorf("its rates are %+v, not what is paid", in.Rates)
 	}
+}
+
+// covers D24
+func TestAnInstanceThatCostsTooMuchNowIsBilledAtItsPrice(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Clouds[0].Driver = spotCloud(t)
+	var price atomic.Int64
+	price.Store(int64(drover.Dollar))
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, string) {
+		if o.Price = drover.Money(price.Load()); o.Price > drover.Dollar {
+			return o, "it is too dear"
+		}
+		return o, ""
+	}
+	c, stop := f.begin()
+	defer stop()
+	f.submit(c, "sleep 60")
+	f.until(c, "the job runs", runs(1))
+	price.Store(int64(3 * drover.Dollar))
+	in := theOne(t, c)
+	answer := c.offerings(t.Context(), 1, engine.ListOfferings{Cloud: "here", Have: "an earlier one"}).(engine.Offered)
+	if p := answer.Past; len(answer.Offerings) > 0 || len(p) != 1 || p[0].OfferingKey != keyOf(in) || len(p[0].Prices) != 1 || p[0].Prices[0].Price != 3*drover.Dollar {
+		t.Errorf("the answer is %+v, want no offerings but the price of the instance", answer)
+	}
+}
+
+// spotCloud opens a local cloud with spot instances, and destroys them at the end of the test.
+func spotCloud(t *testing.T) driver.Cloud {
+	t.Helper()
+	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)
+	t.Cleanup(func() {
+		for _, in := range must(spot.List(context.Background(), nil))(t) {
+			if err := spot.Destroy(context.Background(), in.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := spot.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return spot
 }
 
 // theOne returns the only instance.

@@ -149,7 +149,7 @@ type Offered struct {
 	Removed   []OfferingKey     `json:"removed,omitempty"`
 	Base      string            `json:"base,omitempty"`
 	Hash      string            `json:"hash,omitempty"` // of the current catalogue
-	Past      []Past            `json:"past,omitempty"` // price history of the spot offerings in use, in the first answer after a start
+	Past      []Past            `json:"past,omitempty"` // prices of spot offerings in use: their history, in the first answer after a start, and those that Offerings lacks
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 

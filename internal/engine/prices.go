@@ -117,11 +117,12 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	if e.s.Now == in.Created {
 		tariff.Rates = nil // nothing was billed at the planned price
 	}
-	e.dropAbove(in, price)
-	e.setTariff(in, tariff.Folded(in.Created, e.marks(in)...))
+	e.setTariff(in, tariff)
 }
 
 func (e *Engine) setTariff(in *fleet.Member, t drover.Tariff) {
+	e.dropAbove(in, t.Price)
+	t = t.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = t.Rates, t.Price
 	e.writeRevised(in)
 	e.touch(in)
@@ -174,7 +175,7 @@ func (e *Engine) usedUp(o drover.Offering) bool {
 
 // If a cloud remembers its prices, instances are billed correctly for times without a controller: a starting controller
 // learns how the prices of its spot instances moved since the last recorded change. Recorded prices stay. A volume is
-// billed at its current price.
+// billed at its current price. Later answers have the prices of spot instances whose offerings are excluded now.
 
 // Past is the price history of an offering.
 type Past struct {

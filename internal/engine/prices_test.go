@@ -61,3 +61,19 @@ func TestInstanceKeepsFewRatesDespiteManyPriceChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInstanceWhoseOfferingIsExcludedNowIsBilledAtItsPrice(t *testing.T) {
+	h := newHerd(t, size{instances: 1, jobs: 1, shapes: 1}, Settings{})
+	in := h.e.fleet.All()[0]
+	in.Market, h.e.clouds[0].NextOffer = drover.Spot, h.now
+	was, moved := in.Price, h.now.Add(time.Minute)
+	for _, f := range h.decide(Ticked{}).Effects {
+		if f.ListOfferings != nil {
+			h.now = moved.Add(time.Second)
+			h.decide(Offered{Effect: f.ID, Cloud: "c", Hash: "none", Past: []Past{{keyOf(in), []PastPrice{{moved, 3 * was}}}}})
+		}
+	}
+	if in.Price != 3*was || len(in.Rates) != 1 || in.Rates[0].Until != moved {
+		t.Errorf("it costs %v after %+v, want %v from %v on", in.Price, in.Rates, 3*was, moved)
+	}
+}
