@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"slices"
-	"time"
 
 	"drover"
 	"drover/driver"
@@ -44,7 +43,7 @@ func (c *Controller) leftOutPrices(ctx context.Context, cloud string, leftOut []
 	if !slices.ContainsFunc(leftOut, func(o drover.LeftOut) bool { return o.Market == drover.Spot }) {
 		return nil
 	}
-	now, there := drover.TimeOf(time.Now()), []engine.Instance(nil)
+	now, there := c.clock.now(), []engine.Instance(nil)
 	if err := c.Query(ctx, func(e *engine.Engine) { there = spotIn(e, cloud) }); err != nil {
 		return nil
 	}
