@@ -22,11 +22,33 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	}
 	for _, name := range e.pools.names {
 		if e.pool(name) == nil {
-			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances are being drained")
-			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: told(&why)})
+			list = append(list, e.removedPool(name))
 		}
 	}
 	return list
+}
+
+// removedPool describes a pool that is no longer configured. Its held instances stay; the others are leaving.
+func (e *Engine) removedPool(name string) drover.Pool {
+	now := drover.Pool{Name: name, ByZone: map[string]int{}}
+	for _, in := range e.pools.members[name] {
+		if v := e.viewOf(in); v.Held && !v.Going {
+			now.Instances++
+			now.ByZone[v.String()]++
+			if v.Ready {
+				now.Ready++
+			}
+		} else {
+			now.Leaving++
+		}
+	}
+	text := "it is no longer configured, and its instances are being drained"
+	if now.Instances > 0 {
+		text = "it is no longer configured; its held instances stay until they are released or killed"
+	}
+	why := e.verdict(drover.ReasonPool, "%s", text)
+	now.Reason = told(&why)
+	return now
 }
 
 // poolNow describes a configured pool.
