@@ -120,6 +120,16 @@ func TestJobsCommand(t *testing.T) {
 		r := droverUntil(t, ctx, "jobs", "--watch", "1ms", "1")
 		r.want(t, 130, "\n\nid:", "drover: not now\n")
 	})
+	t.Run("--watch ends when the token is no longer valid", func(t *testing.T) {
+		f := &fakeController{jobs: jobs[:1]}
+		f.serve(t)
+		f.onJob = func(n int) {
+			if n == 1 {
+				f.faults = []error{drover.Errorf(drover.KindAuthentication, "the token has expired")}
+			}
+		}
+		droverCommand(t, "jobs", "--watch", "1ms", "1").want(t, 4, "id:", "the token has expired")
+	})
 }
 
 func TestExplainCommand(t *testing.T) {

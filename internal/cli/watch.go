@@ -36,7 +36,7 @@ func (w *watchFlag) takeInterval(args []string) []string {
 }
 
 // show shows something once or repeatedly: in place on a terminal, otherwise one after the other. An error in the first
-// round ends it; later errors are printed.
+// round, or an invalid token, ends it; other errors are printed.
 func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*app) error) error {
 	if w.every == 0 {
 		return once(a)
@@ -49,7 +49,7 @@ func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*a
 	for round := 0; ; round++ {
 		err := a.frame(title, round, once)
 		switch {
-		case errors.Is(err, syscall.EPIPE), err != nil && round == 0:
+		case errors.Is(err, syscall.EPIPE), err != nil && round == 0, drover.KindOf(err) == drover.KindAuthentication:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
