@@ -30,7 +30,19 @@ func Backup(ctx context.Context, records, to string) error {
 		err = errors.Join(err, db.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("backing up %s to %s: %w", records, to, err), os.Remove(to))
+		return errors.Join(notBackedUp(records, to, err), os.Remove(to))
 	}
 	return nil
+}
+
+// notBackedUp returns why a backup failed. Only the copy grows, but SQLite may need a new file next to the records too.
+func notBackedUp(records, to string, err error) error {
+	what := fmt.Sprintf("backing up %s to %s", records, to)
+	for _, file := range []string{to, records} {
+		if isFull(err, file) {
+			return drover.Errorf(drover.KindTransient, "%s: the disk that holds %s is full", what, file).
+				WithHint("free up space there, or write the backup to another disk")
+		}
+	}
+	return explained(what, err)
 }

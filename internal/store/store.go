@@ -254,7 +254,7 @@ func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if sqliteCode(err) == sqlitelib.SQLITE_INTERRUPT && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if s.isFull(err) {
+	if isFull(err, s.proof.path) {
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
 	}
 	return explained(what, err)
@@ -271,15 +271,15 @@ func explained(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isFull reports whether SQLite failed because the disk is full. It reports some of those failures as I/O errors, so
-// the disk is checked then.
-func (s *Store) isFull(err error) bool {
+// isFull reports whether SQLite failed because the disk that holds a file is full. It reports some of those failures as
+// I/O errors, so the disk is checked then.
+func isFull(err error, file string) bool {
 	switch sqliteCode(err) {
 	case sqlitelib.SQLITE_FULL:
 		return true
 	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CANTOPEN:
 		var disk syscall.Statfs_t
-		return syscall.Statfs(filepath.Dir(s.proof.path), &disk) == nil && disk.Bavail == 0
+		return syscall.Statfs(filepath.Dir(file), &disk) == nil && disk.Bavail == 0
 	}
 	return false
 }

@@ -313,6 +313,10 @@ func TestAFullDisk(t *testing.T) {
 	if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindTransient || e.Hint == "" {
 		t.Errorf("a submission without room for it: %+v", e)
 	}
+	_, err = s.write.Exec("CREATE TABLE large AS SELECT zeroblob(1<<20)")
+	if e := drover.AsError(notBackedUp("drover.db", "backup.db", err), drover.KindInternal); e.Kind != drover.KindTransient || !strings.Contains(e.Message, "holds backup.db is full") {
+		t.Errorf("a backup without room for it: %+v", e)
+	}
 }
 
 func TestRecordsThatAnotherProgramHasLocked(t *testing.T) {
