@@ -15,7 +15,7 @@ import (
 func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	x := explanations{most: most}
 	e.explainRecords(&x)
-	e.explainPartitions(&x)
+	e.explainClouds(&x)
 	e.explainGroups(&x)
 	e.explainPools(&x)
 	e.explainHeld(&x)
@@ -48,6 +48,15 @@ func (x *explanations) add(one drover.Explanation) { x.all = append(x.all, one) 
 func (e *Engine) explainRecords(x *explanations) {
 	if !e.recordsCurrent() && x.room() {
 		x.add(explained("records", e.whyStale()))
+	}
+}
+
+// explainClouds explains what does not work in a cloud, whether something waits for it or not.
+func (e *Engine) explainClouds(x *explanations) {
+	for _, c := range e.clouds {
+		if why := e.cloudProblems(c); len(why) > 0 && x.room() {
+			x.add(explained(c.Name, why...))
+		}
 	}
 }
 

@@ -150,15 +150,3 @@ func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 	}
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.doubtEnds(c.Partition), e.s.Now)}
 }
-
-// explainPartitions explains what keeps silent instances.
-func (e *Engine) explainPartitions(x *explanations) {
-	for _, c := range e.clouds {
-		if c.Partition.Since != 0 && x.room() {
-			x.add(explained(c.Name, e.whyPartitioned(c)))
-		}
-		if c.Checks.Since != 0 && x.room() {
-			x.add(explained(c.Name, e.whyUnchecked(c)))
-		}
-	}
-}
