@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"drover"
@@ -18,6 +19,11 @@ func (c *Controller) Explain(ctx context.Context, subject string) (list []drover
 	}
 	if len(list) == 0 {
 		return c.explainRecord(ctx, subject)
+	}
+	if why := c.suspended(); why != nil { // nothing else changes before this does
+		list[0].Reasons = slices.Insert(list[0].Reasons, 0, drover.Reason{
+			Code: why.Code, Text: "the controller makes no decisions until there is free disk space: " + why.Text, Since: why.Since,
+		})
 	}
 	if id, err := drover.ParseJobID(subject); err == nil && list[0].Subject != id.String() {
 		if job, err := c.stored(ctx, id); err == nil {

@@ -47,6 +47,9 @@ func TestACommitWaitsForRoom(t *testing.T) {
 		if c.suspended() == nil || !errors.Is(c.Ready(t.Context()), store.ErrFull) {
 			t.Error("it does not report the full disk")
 		}
+		if list := must(c.Explain(t.Context(), ""))(t); list[0].Reasons[0].Code != drover.ReasonDiskFull {
+			t.Errorf("the fleet is explained as %+v", list[0])
+		}
 		if _, err := c.Submit(t.Context(), drover.Submission{}); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a submission returns %v", err)
 		}
