@@ -101,11 +101,11 @@ func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret
 	t, err := readToken(s.read.QueryRowContext(ctx, `SELECT id, user_name, role, created, expires FROM tokens WHERE hash = ?`, hashOf(secret.Reveal())))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is unknown")
+		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is unknown").WithHint("it may have been revoked; an administrator can create another with drover token create")
 	case err != nil:
 		return drover.Token{}, s.doing(ctx, "looking up a token", err)
 	case t.Expires != nil && !now.Std().Before(*t.Expires):
-		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token has expired")
+		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token has expired").WithHint("an administrator can create another with drover token create")
 	}
 	return t, nil
 }

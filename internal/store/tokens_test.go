@@ -32,8 +32,9 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Fatal(err)
 		}
 		equal(t, "token", got, want)
-		if _, err := bearer(t, s, 2*hour, token.Secret); drover.KindOf(err) != drover.KindAuthentication || err.Error() != "the token has expired" {
-			t.Errorf("error %v, want an expired token", err)
+		_, err = bearer(t, s, 2*hour, token.Secret)
+		if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindAuthentication || e.Message != "the token has expired" || e.Hint == "" {
+			t.Errorf("error %+v, want an expired token and what to do", e)
 		}
 		if len(token.ID) != 8 || !strings.HasPrefix(token.Secret, "drover_") || len(token.Secret) != 7+52 {
 			t.Errorf("token %+v", token)
