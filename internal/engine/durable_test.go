@@ -32,7 +32,7 @@ func durable(s engine.State) engine.State {
 	d := engine.State{LastInstance: s.LastInstance, LastAttempt: s.LastAttempt, StaleRecords: s.StaleRecords, Closing: s.Closing, Paused: s.Paused, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks, Spending: s.Spending}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
-		a.Effect, a.Fails, a.Missed, a.Retry = 0, 0, 0, 0
+		a.Effect, a.Fails, a.Unkept, a.Missed, a.Retry = 0, 0, engine.Verdict{}, 0, 0
 	}
 	for i, in := range d.Instances {
 		d.Instances[i] = in.Durable()

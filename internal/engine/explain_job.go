@@ -166,6 +166,10 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), later(a.Retry, e.s.Now)
 	}
 	all := []Verdict{why}
+	if failed := a.Unkept; failed.Cause != "" {
+		failed.Text = "storing its output failed, and is retried: " + failed.Text
+		all = append(all, failed)
+	}
 	over := a.Started.Add(j.Timeout)
 	switch {
 	case a.Stop != nil:

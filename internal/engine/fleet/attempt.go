@@ -20,10 +20,11 @@ type Attempt struct {
 	Likely runtimes.Dist `json:"likely,omitzero"` // its likely run time when it began
 
 	// Observed.
-	Effect int64       `json:"effect,omitempty"` // start or collect in flight
-	Fails  int         `json:"fails,omitempty"`  // of that effect, in a row
-	Missed int         `json:"missed,omitempty"` // how often, in a row, its instance did not have its output
-	Retry  drover.Time `json:"retry,omitempty"`  // when it may be retried
+	Effect int64           `json:"effect,omitempty"` // start or collect in flight
+	Fails  int             `json:"fails,omitempty"`  // of that effect, in a row
+	Unkept verdict.Verdict `json:"unkept,omitzero"`  // why its output could not be stored at the last try
+	Missed int             `json:"missed,omitempty"` // how often, in a row, its instance did not have its output
+	Retry  drover.Time     `json:"retry,omitempty"`  // when it may be retried
 }
 
 // Doomed reports whether the attempt, whose instance is being interrupted, will probably have to be retried.
