@@ -176,7 +176,7 @@ var errAbsent = errors.New("the runner is missing")
 // missing.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
-	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, strconv.FormatBool(s.compared))...))
+	p, err := launch(s.ctx, s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, strconv.FormatBool(s.compared))...))
 	if err != nil {
 		return nil, s.deadlines.fail(err)
 	}

@@ -41,8 +41,12 @@ func (t Target) login(ctx context.Context, raw net.Conn, d *deadlines) (*session
 	if err != nil {
 		return nil, d.fail(s.loginError(err))
 	}
-	s.conn = conn
-	go refuseAll(channels, requests)
+	ended := make(chan struct{})
+	s.conn = connection{conn, ended}
+	go func() {
+		refuseAll(channels, requests)
+		close(ended)
+	}()
 	return s, nil
 }
 
@@ -52,7 +56,7 @@ type session struct {
 	ctx       context.Context // of the Connect that this is a part of
 	target    Target
 	deadlines *deadlines
-	conn      ssh.Conn
+	conn      connection
 
 	key      ssh.PublicKey                // the accepted one
 	first    *RunFirst                    // what must run to verify the key; nil for nothing

@@ -177,7 +177,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	defer cancel()
 	var full *ssh.OpenChannelError // the last refusal
 	for {
-		p, err := launchWithin(ctx, c.session.conn, c.session.target.runnerShell(bulkScript, c.session.target.place()...))
+		p, err := launch(ctx, c.session.conn, c.session.target.runnerShell(bulkScript, c.session.target.place()...))
 		if err == nil {
 			return newBulk(p, c.times.Stall), nil
 		}

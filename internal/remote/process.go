@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,8 +25,43 @@ type process struct {
 	signal      string
 }
 
-// launch starts a command. If the instance cannot start it, that shows in how it ends.
-func launch(conn ssh.Conn, command string) (*process, error) {
+// connection is an SSH connection.
+type connection struct {
+	ssh.Conn
+	ended <-chan struct{} // closed when it has ended
+}
+
+// launch starts a command. If the instance cannot start it, that shows in how it ends. It does not wait beyond ctx for
+// a hanging instance, nor beyond the connection's end: the library forgets a channel that is opened at that very moment,
+// and waits for it for ever.
+func launch(ctx context.Context, conn connection, command string) (*process, error) {
+	type outcome struct {
+		p   *process
+		err error
+	}
+	opened := make(chan outcome, 1)
+	go func() {
+		p, err := start(conn, command)
+		opened <- outcome{p, err}
+	}()
+	var why error
+	select {
+	case o := <-opened:
+		return o.p, o.err
+	case <-conn.ended:
+		why = errors.New("opening a channel: the connection has ended")
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	go func() {
+		if o := <-opened; o.err == nil {
+			o.p.Close()
+		}
+	}()
+	return nil, why
+}
+
+func start(conn ssh.Conn, command string) (*process, error) {
 	channel, requests, err := conn.OpenChannel("session", nil)
 	if err != nil {
 		return nil, fmt.Errorf("opening a channel: %w", err)
@@ -42,30 +78,6 @@ func launch(conn ssh.Conn, command string) (*process, error) {
 		return nil, fmt.Errorf("starting a command: %w", err)
 	}
 	return p, nil
-}
-
-// launchWithin is launch, but it does not wait beyond ctx for a hanging instance.
-func launchWithin(ctx context.Context, conn ssh.Conn, command string) (*process, error) {
-	type outcome struct {
-		p   *process
-		err error
-	}
-	opened := make(chan outcome, 1)
-	go func() {
-		p, err := launch(conn, command)
-		opened <- outcome{p, err}
-	}()
-	select {
-	case o := <-opened:
-		return o.p, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-opened; o.err == nil {
-				o.p.Close()
-			}
-		}()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // heed records how the command ended.
@@ -120,8 +132,8 @@ func (p *process) end() string {
 }
 
 // run runs a command to its end and returns the end of its standard output. It has no timeout.
-func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error) {
-	p, err := launch(conn, command)
+func run(conn connection, command string, stdin io.Reader) (*process, *tail, error) {
+	p, err := launch(context.Background(), conn, command)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,8 +160,8 @@ func (p *process) finish() (*process, *tail, error) {
 
 // runWithin is run without input. When the context ends it closes the command's channel and returns, even if the
 // instance hangs.
-func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *tail, error) {
-	p, err := launchWithin(ctx, conn, command)
+func runWithin(ctx context.Context, conn connection, command string) (*process, *tail, error) {
+	p, err := launch(ctx, conn, command)
 	if err != nil {
 		return nil, nil, err
 	}
