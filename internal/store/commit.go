@@ -225,7 +225,7 @@ func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRo
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
 	a := row.Attempt
-	a.Effect, a.Fails, a.Missed, a.Retry = 0, 0, 0, 0 // observed
+	a.Effect, a.Fails, a.Unkept, a.Missed, a.Retry = 0, 0, engine.Verdict{}, 0, 0 // observed
 	var exit drover.Exit
 	var code *int
 	if a.Exit != nil {

@@ -71,7 +71,7 @@ func (m *model) commit(w engine.Write) {
 		m.put(*w.Element)
 	case w.Attempt != nil:
 		a := w.Attempt.Attempt
-		a.Effect, a.Fails, a.Missed, a.Retry = 0, 0, 0, 0
+		a.Effect, a.Fails, a.Unkept, a.Missed, a.Retry = 0, 0, engine.Verdict{}, 0, 0
 		m.attempts[a.ID], m.bills[a.ID] = a, w.Attempt.Cost
 	case w.Instance != nil:
 		in := *w.Instance
