@@ -40,8 +40,8 @@ func (s Shape) Misfit(o Offering) Misfit {
 	if m := s.room(o).Misfit(s.Need); m.Check != "" {
 		return m
 	}
-	if most := s.Placement.MaxPrice; most != 0 && o.Price > most {
-		return Misfit{Check: "price", Needs: most.String(), Has: o.Price.String()}
+	if !s.Placement.Pays(o.Price) {
+		return Misfit{Check: "price", Needs: s.Placement.MaxPrice.String(), Has: o.Price.String()}
 	}
 	return Misfit{}
 }

@@ -94,8 +94,11 @@ type Placement struct {
 
 // Allows reports whether an instance of this cloud, zone and type, with this hourly price, satisfies p.
 func (p Placement) Allows(cloud, zone, instanceType string, price Money) bool {
-	return p.names(cloud, zone, instanceType) && (p.MaxPrice == 0 || price <= p.MaxPrice)
+	return p.names(cloud, zone, instanceType) && p.Pays(price)
 }
+
+// Pays reports whether the placement allows an hourly price.
+func (p Placement) Pays(price Money) bool { return p.MaxPrice == 0 || price <= p.MaxPrice }
 
 func (p Placement) names(cloud, zone, instanceType string) bool {
 	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)

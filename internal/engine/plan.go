@@ -370,10 +370,7 @@ func (e *Engine) withinMaxPrices(o drover.Offering, loads []wanted) (allowed []w
 
 // tooExpensive reports whether an offering costs more than the max_price of one of these jobs.
 func tooExpensive(o drover.Offering, loads []wanted) bool {
-	return slices.ContainsFunc(loads, func(w wanted) bool {
-		most := w.g.Key.Shape.Placement.MaxPrice
-		return most > 0 && o.Price > most
-	})
+	return slices.ContainsFunc(loads, func(w wanted) bool { return !w.g.Key.Shape.Placement.Pays(o.Price) })
 }
 
 // whyVolumeExpensive explains that an offering with a volume for n of the group's jobs costs more than their max_price.

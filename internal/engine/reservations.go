@@ -99,7 +99,7 @@ func (e *Engine) dropAllReservations(in *fleet.Member) {
 // instance.
 func (e *Engine) dropAbove(in *fleet.Member, price drover.Money) {
 	for _, b := range slices.Clone(in.Reservations) {
-		if most := b.Group.Shape.Placement.MaxPrice; most > 0 && price > most {
+		if !b.Group.Shape.Placement.Pays(price) {
 			e.adjustReservation(in, b.Group, -b.Count)
 			e.pending.Place, e.pending.Plan = true, true
 		}

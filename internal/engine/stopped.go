@@ -346,7 +346,10 @@ func (e *Engine) lendable(g *group) (best *fleet.Member) {
 
 // affordsLent reports whether the budgets allow one of the group's jobs on a stopped instance that is started for it.
 func (e *Engine) affordsLent(in *fleet.Member, g *group) bool {
+	if !e.limited() {
+		return true
+	}
 	p := e.rental([]drover.Offering{asRunning(in).Offering()}, wanted{g, 1})
 	p.Loads = payOn(in, p.Loads)
-	return !e.limited() || e.ledger.Refuses(nil, p) == nil
+	return e.ledger.Refuses(nil, p) == nil
 }
