@@ -138,6 +138,18 @@ func TestSharesAreKept(t *testing.T) {
 			t.Errorf("rented: %s", got)
 		}
 	})
+	t.Run("a later demand gets no room that an earlier one needs beyond a share", func(t *testing.T) {
+		a, b := offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "b", 8, 16*drover.GiB, 400)
+		a.Market, b.Market = drover.Spot, drover.Spot
+		first, second := demand(500, drover.GiB, 9), demand(500, drover.GiB, 9)
+		first.Shape.Placement.Type = "a"
+		p := problem([]drover.Offering{a, b}, 1, first, second)
+		p.JobsEach, p.SpotShare = 1, 30_00
+		p.Rented = []drover.Rented{{Cloud: "c", Zone: a.Zone, Type: "a", Market: drover.Spot, CPU: 2000}, {Cloud: "c", Zone: "z", Type: "other", Market: drover.OnDemand, CPU: 4000}}
+		if got := rentedOf(p, Solve(p)); got != "a" {
+			t.Errorf("rented: %s", got)
+		}
+	})
 	t.Run("a share gives way where there is only one offering", func(t *testing.T) {
 		o := offering("c", "only", 2, 4*drover.GiB, 100)
 		o.Market = drover.Spot

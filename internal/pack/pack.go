@@ -25,7 +25,7 @@ func Solve(p drover.Problem) drover.Plan { return solveUncertain(p) }
 // answer solves a problem by the offerings' prices alone.
 func answer(p drover.Problem) drover.Plan {
 	if p.SpotShare > 0 {
-		return spread(p)
+		return spread(p, maxTurns)
 	}
 	return solve(p, 1)
 }

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
@@ -12,8 +13,10 @@ import (
 // always allowed.
 //
 // Jobs that only the shares leave without a place are placed nevertheless: a second plan is made for them, with shares
-// relaxed as far as needed.
-func spread(p drover.Problem) drover.Plan {
+// relaxed as far as needed. If later demands have taken their room, those are planned for afterwards instead. This is
+// tried up to turns times.
+func spread(p drover.Problem, turns int) drover.Plan {
+	whole := p
 	s := sharesOf(&p)
 	free := solve(p, 1)
 	plan, total := free, s.sum+vcpus(p, free)
@@ -28,10 +31,66 @@ func spread(p drover.Problem) drover.Plan {
 	plan = s.trimmed(p, plan)
 	s.add(p, plan)
 	plan = s.relaxed(p, plan)
+	for _, d := range overtaken(plan) {
+		if turns == 0 {
+			break
+		}
+		turns--
+		if other := inTurn(whole, d+1, turns); left(other, d) < left(plan, d) {
+			return other
+		}
+	}
 	if plan.Bound = 0; len(plan.Unmet) == 0 {
 		plan.Bound = free.Bound // the bound of a plan with limits does not hold if they change, nor this one for other jobs
 	}
 	return plan
+}
+
+// left returns how many of a demand's jobs a plan leaves without a place.
+func left(plan drover.Plan, demand int) (n int) {
+	for _, u := range plan.Unmet {
+		if u.Demand == demand {
+			n += u.Count
+		}
+	}
+	return n
+}
+
+// overtaken returns the demands of which jobs have no place although the plan rents for later demands alone.
+func overtaken(plan drover.Plan) (demands []int) {
+	last := -1
+	for _, b := range plan.Purchases {
+		last = max(last, slices.MinFunc(b.Loads, func(a, b drover.Load) int { return cmp.Compare(a.Demand, b.Demand) }).Demand)
+	}
+	for _, u := range plan.Unmet {
+		if u.Demand < last {
+			demands = append(demands, u.Demand)
+		}
+	}
+	slices.Sort(demands)
+	return slices.Compact(demands)
+}
+
+// inTurn solves a problem for the first demands, and then for the others with what is left.
+func inTurn(p drover.Problem, first, turns int) drover.Plan {
+	early, late := p, p
+	early.Demands, late.Demands = slices.Clone(p.Demands), slices.Clone(p.Demands)
+	for x := range p.Demands {
+		if x < first {
+			late.Demands[x].Count = 0
+		} else {
+			early.Demands[x].Count = 0
+		}
+	}
+	plan := spread(early, 0)
+	late.Clouds, late.Limits, late.Rented = slices.Clone(p.Clouds), slices.Clone(p.Limits), slices.Clone(p.Rented)
+	for _, b := range plan.Purchases {
+		o := &p.Offerings[b.Candidates[0]]
+		take(&late, o)
+		late.Rented = append(late.Rented, oneOf(o))
+	}
+	rest := spread(late, turns)
+	return drover.Plan{Problem: p.ID, Purchases: slices.Concat(plan.Purchases, rest.Purchases), Unmet: slices.Concat(plan.Unmet, rest.Unmet), Cost: plan.Cost + rest.Cost}
 }
 
 // spotKey identifies what has a share.
@@ -46,6 +105,9 @@ type shares struct {
 	has    map[spotKey]int64 // vCPUs of rented ones
 	sum    int64             // of all vCPUs
 }
+
+// maxTurns is how often a plan is tried anew because later demands have taken the room of an earlier one.
+const maxTurns = 2
 
 // asWanted and relaxations are the sizes of shares in hundredths of what they should be, each tried when the one before
 // leaves jobs without a place.
