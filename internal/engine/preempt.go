@@ -100,12 +100,7 @@ func (e *Engine) makeRoom(p *poolOf, short int) {
 		short = min(short, 1)
 	}
 	helps := e.helps(able)
-	for _, in := range e.fleet.Index().Ending {
-		if helps(in) {
-			short--
-		}
-	}
-	if short <= 0 {
+	if short -= e.countLeaving(helps); short <= 0 {
 		return
 	}
 	for _, in := range e.victims() {
@@ -116,10 +111,10 @@ func (e *Engine) makeRoom(p *poolOf, short int) {
 	}
 }
 
-// countLeaving counts the instances that are already being preempted and whose end helps too.
+// countLeaving counts the instances that are already being destroyed and whose end helps too.
 func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 	for _, in := range e.fleet.Index().Ending {
-		if in.Reason.Cause == verdict.GivesWay && helps(in) {
+		if helps(in) {
 			n++
 		}
 	}
