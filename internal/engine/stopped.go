@@ -249,7 +249,8 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 		return
 	}
 	ours := in.State == drover.InstanceStopped
-	old := in.Switched != 0 && s.Kept <= in.Switched && !e.listedSinceSwitch(c, in) // a later tag proves a later stop
+	news := s.Kept > in.Switched || s.Ended > in.Switched.Add(clockSkew) // it was stopped since then
+	old := in.Switched != 0 && !news && !e.listedSinceSwitch(c, in)
 	in.Off = s.Stopped || s.Ending && (ours || old)
 	switch {
 	case in.State == drover.InstanceStopping:
