@@ -90,6 +90,9 @@ func (w *World) known(provider string, at drover.Time) {
 // only sees that lists lack it. If the cloud reported the end, the bill ends at that time, as long as the clocks agree.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
+	if v != nil && in.Pool == "" && len(v.fence) == 0 {
+		w.Unused++
+	}
 	switch {
 	case in.Created == 0:
 		if end.Cost != 0 {

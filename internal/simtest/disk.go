@@ -257,8 +257,14 @@ func (d *Disk) Retry(j engine.Job) engine.Job {
 			d.requeue(&j, i)
 		}
 	}
-	j.After = slices.DeleteFunc(slices.Clone(j.After), func(n int64) bool { return d.ended[n].State == drover.JobSucceeded })
 	delete(d.ended, j.Number)
+	return d.waiting(j)
+}
+
+// waiting returns a job without the dependencies that are met.
+func (d *Disk) waiting(j engine.Job) engine.Job {
+	j.After = slices.DeleteFunc(slices.Clone(j.After), func(n int64) bool { return d.ended[n].State == drover.JobSucceeded })
+	j.AfterAny = slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return d.ended[n].State != "" })
 	return j
 }
 
@@ -290,12 +296,9 @@ func (d *Disk) Begin() engine.State {
 		tried[id.Number] = append(tried[id.Number], el)
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
-		j := d.jobs[n]
-		j.After, j.Queued, j.Tried = slices.Clone(j.After), slices.Clone(j.Queued), tried[n]
-		j.Grown = slices.Clone(j.Grown)
-		for i := range j.Grown {
-			j.Grown[i].Waiting = slices.Clone(j.Grown[i].Waiting)
-		}
+		was := d.jobs[n]
+		j := was.Clone()
+		j.Tried = tried[n]
 		slices.SortFunc(j.Tried, func(a, b engine.Element) int { return cmp.Compare(a.Index, b.Index) })
 		s.Jobs = append(s.Jobs, j)
 	}

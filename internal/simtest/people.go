@@ -206,7 +206,7 @@ func (w *World) giveUp() {
 func (w *World) loseStore() {
 	w.Disk = NewDisk()
 	w.Disk.nonce = "m"
-	w.submit = slices.Clone(w.recipe.Jobs)
+	w.submit = slices.Clone(w.recipe.Jobs[:len(w.recipe.Jobs)-w.late])
 	w.running = map[drover.JobID]*run{}
 	w.promises = newPromises()
 	w.paused = false
@@ -242,15 +242,16 @@ func (w *World) durable(j engine.Job) bool {
 	return j.Number <= w.Disk.lastJob
 }
 
-// submitLate submits the last of the jobs, which people learn of a while later.
+// submitLate submits the first of the late jobs, which people learn of a while later.
 func (w *World) submitLate() {
-	w.late = false
-	w.submit = append(slices.Clone(w.submit), w.recipe.Jobs[len(w.recipe.Jobs)-1])
+	known := len(w.recipe.Jobs) - w.late + 1
+	w.late--
+	w.submit = append(slices.Clone(w.submit), w.Disk.waiting(w.recipe.Jobs[known-1]))
 	w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
-	w.after(time.Second, func() { w.people = w.recipe.Jobs })
+	w.after(time.Second, func() { w.people = w.recipe.Jobs[:known] })
 }
 
-func (w *World) allFinal() bool { return !w.late && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
+func (w *World) allFinal() bool { return w.late == 0 && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
 
 // relent checks that everything is as wished, once a controller has had time for that. Then it withdraws whatever keeps
 // the jobs from ending.

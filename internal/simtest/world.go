@@ -39,12 +39,12 @@ type Recipe struct {
 	Luck     Luck
 	Settings engine.Settings
 	Jobs     []engine.Job
-	Late     time.Duration // submit the last of the jobs only after this long; 0: all at once
-	GiveUp   time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
-	Lose     time.Duration // lose the store after this long; 0: never
-	Copy     time.Duration // copy the store after this long
-	PutBack  time.Duration // put the copy in the store's place after this long, and again after twice that; 0: never. Jobs of priority 0 are started once the copy exists
-	Closely  bool          // check the engine itself in each step, not only now and then
+	Late     []time.Duration // submit as many of the last jobs only after these times, in ascending order
+	GiveUp   time.Duration   // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
+	Lose     time.Duration   // lose the store after this long; 0: never
+	Copy     time.Duration   // copy the store after this long
+	PutBack  time.Duration   // put the copy in the store's place after this long, and again after twice that; 0: never. Jobs of priority 0 are started once the copy exists
+	Closely  bool            // check the engine itself in each step, not only now and then
 }
 
 // World is the modelled world.
@@ -54,6 +54,7 @@ type World struct {
 	Events int                              // taken by engines
 	Faults int                              // that occurred
 	Made   int                              // instances created in total
+	Unused int                              // of them, those for the queue that ran nothing
 
 	recipe   Recipe
 	settings engine.Settings
@@ -77,7 +78,7 @@ type World struct {
 	running       map[drover.JobID]*run
 	submit        []engine.Job // not yet known to be stored
 	people        []engine.Job // that people know
-	late          bool         // the last job is still to be submitted
+	late          int          // how many of the last jobs are still to be submitted
 	wishes        []engine.Body
 	heard         drover.Time            // when the controller hears the last wish
 	asked         map[string]bool        // names of instances that were requested from a cloud
@@ -97,11 +98,11 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), scrutiny: rand.NewPCG(r.Seed, 7), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]*controller{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(), passed: map[string]drover.Time{}, vouched: map[string]bool{},
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]*controller{}, interruptions: map[string]drover.Offering{}, promises: newPromises(), passed: map[string]drover.Time{}, vouched: map[string]bool{},
 	}
-	if r.Late > 0 {
-		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
-	}
+	w.late = min(len(r.Late), len(r.Jobs))
+	w.submit = r.Jobs[:len(r.Jobs)-w.late]
+	w.people = w.submit
 	for _, c := range r.Settings.Clouds {
 		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, lag: c.ListLag, prices: newCatalogue(c)})
 	}
@@ -194,8 +195,8 @@ func (w *World) status() string {
 // foretell schedules what the recipe sets a time for.
 func (w *World) foretell() {
 	r := w.recipe
-	if r.Late > 0 {
-		w.after(r.Late, w.submitLate)
+	for _, at := range r.Late[len(r.Late)-w.late:] {
+		w.after(at, w.submitLate)
 	}
 	if r.GiveUp > 0 {
 		w.after(r.GiveUp, w.giveUp)

@@ -119,7 +119,7 @@ func (r Recipe) voluminous() Recipe {
 	}
 	roomy := jobs()[0]
 	roomy.Number, roomy.Name, roomy.Labels, roomy.After = 7, "roomy", nil, []int64{2}
-	if r.Late > 0 { // this job comes late itself
+	if len(r.Late) > 0 { // this job comes late itself
 		roomy.After = nil
 	}
 	roomy.Shape.Need.Disk = 30 * drover.GiB
@@ -168,7 +168,7 @@ func lateness(r Recipe) Recipe {
 	late.Number, late.Name, late.User, late.Labels = 6, "late", "bob", nil
 	late.Array.Last, late.Queued, late.Timeout = 9, engine.Ranges{{First: 0, Last: 9}}, 3*time.Hour
 	r.Jobs = append(r.Jobs, late)
-	r.Late = time.Duration(1+r.Seed%41) * 5 * time.Second
+	r.Late = []time.Duration{time.Duration(1+r.Seed%41) * 5 * time.Second}
 	return r
 }
 
@@ -293,7 +293,7 @@ func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
 	r.Jobs = timed(seed, jobs())
 	r = r.shared().ganged()
-	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // a user who closes a fleet after losing the store may not have seen this one yet
+	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, nil // a user who closes a fleet after losing the store may not have seen this one yet
 	return r
 }
 
