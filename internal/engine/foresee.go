@@ -67,6 +67,8 @@ func (e *Engine) fateOf(in *fleet.Member) (drover.FateKind, *drover.Reason) {
 		return drover.FateReplace, new(e.whyReleased(p, pool.Misplaced, 0).Reason())
 	case p != nil && !in.Held() && in.Template != "" && in.Template != p.spec.Template:
 		return drover.FateReplace, new(e.whyReleased(p, pool.Outdated, 0).Reason())
+	case !in.Held() && e.jobless(in):
+		return drover.FateReplace, new(e.whyReleased(p, pool.Unusable, 0).Reason())
 	case in.State == drover.InstanceStopped && in.Waking:
 		return drover.FateStart, told(in.Reason)
 	case in.State == drover.InstanceStopped:

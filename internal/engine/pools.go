@@ -329,7 +329,14 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: in.Retry, Lent: in.Lent && (busy > 0 || !in.State.Ready()),
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
 		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.passesCheck(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		Taken: in.Owner != "" && !in.Isolated(), Useless: e.jobless(in),
 	}
+}
+
+// jobless reports whether an instance of a pool for jobs runs none any more, for the way that users share it.
+func (e *Engine) jobless(in *fleet.Member) bool {
+	spec := e.poolSpec(in)
+	return spec != nil && spec.Jobs && in.Mismatched()
 }
 
 func countStopped(views []pool.View) (n int) {
@@ -376,6 +383,8 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 		return e.verdict(drover.ReasonPool, "pool %s has a new template", p.Name)
 	case pool.Aged:
 		return e.verdict(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
+	case pool.Unusable:
+		return e.verdict(drover.ReasonPool, "it runs no more jobs for pool %s, since instances.sharing or the records have changed", p.Name)
 	case pool.Misplaced:
 		return e.verdict(drover.ReasonPool, "its zone no longer belongs to pool %s", p.Name)
 	case pool.Unkept:

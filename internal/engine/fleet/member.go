@@ -102,6 +102,15 @@ func (in *Member) Serves(d *Demand) bool {
 	return in.Owner == ""
 }
 
+// Mismatched reports whether the instance does not match the configuration's sharing, or a user whom it does not name may
+// have used it: it runs no jobs, or only those of a user that it belonged to before.
+func (in *Member) Mismatched() bool {
+	if in.Sharing == drover.ShareEveryone {
+		return !in.Isolated()
+	}
+	return in.Sharing == drover.ShareUser && (in.Isolated() || in.Owner == "" && in.Used)
+}
+
 // Accepts reports whether the demand's jobs may run on the instance when it is empty.
 func (in *Member) Accepts(d *Demand) bool {
 	if !in.allows(d) {

@@ -43,6 +43,8 @@ type View struct {
 	Going                bool        // draining, broken, interrupted or ending: it does not count
 	Stopped              bool        // kept stopped; it does not count
 	Lent                 bool        // started for jobs, which use it or will
+	Taken                bool        // only one user's jobs may use it
+	Useless              bool        // no jobs may use it any more, though they are what it is for
 	Stoppable, Startable bool        // now
 	Retry                drover.Time // when it may become startable
 	Keep                 drover.Time // a spare pool keeps a surplus instance until then
@@ -73,6 +75,7 @@ const (
 	Surplus   Why = iota // there are more than wanted
 	Outdated             // created from an older template
 	Aged                 // reached max_age
+	Unusable             // no jobs may use it any more
 	Misplaced            // its cloud or zone no longer belongs to the pool
 	Unbalance            // its zone has too many, another too few
 	Unkept               // more are stopped than should be
@@ -125,7 +128,7 @@ type round struct {
 
 type member struct {
 	View
-	old Why // Outdated or Aged; otherwise Surplus
+	old Why // Outdated, Aged or Unusable; otherwise Surplus
 }
 
 // Reconcile returns what a pool needs next. Equal inputs give equal plans. It is called again after a plan is carried
@@ -138,6 +141,7 @@ func Reconcile(in Input) Plan {
 	old := r.outdated()
 	r.stop()
 	r.shrink()
+	r.dismiss()
 	r.replace()
 	r.evacuate()
 	r.start()
@@ -175,12 +179,14 @@ func (r *round) sort() {
 	}
 }
 
-// age returns why an instance is to be replaced: its template, or its age.
+// age returns why an instance is to be replaced: its template, its age, or that no jobs may use it.
 func (r *round) age(v View) Why {
 	switch ages := v.Asked.Add(r.Spec.MaxAge); {
 	case v.Held:
 	case v.Template != "" && v.Template != r.Spec.Template:
 		return Outdated
+	case v.Useless:
+		return Unusable
 	case r.Spec.MaxAge == 0:
 	case ages <= r.Now:
 		return Aged
@@ -202,7 +208,7 @@ func (r *round) wanted() int {
 	if r.Spec.Kind == drover.PoolSpare {
 		n = max(n, (r.InUse*r.Spec.Ratio+wholeRatio-1)/wholeRatio)
 		for _, m := range r.counted {
-			n += count(m.Busy > 0 || m.Held)
+			n += count(m.Busy > 0 || m.Held || m.Taken)
 		}
 	}
 	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // never demanded beyond it
@@ -264,6 +270,14 @@ func (r *round) shrink() {
 		if at < 0 || waits {
 			return
 		}
+		r.release(at, Surplus)
+	}
+}
+
+// dismiss releases a spare pool's instances that their user no longer needs: to other users, they are not spare.
+func (r *round) dismiss() {
+	taken := func(m *member) bool { return m.Taken && r.removable(m) }
+	for at := r.pick(taken); at >= 0 && r.Spec.Kind == drover.PoolSpare; at = r.pick(taken) {
 		r.release(at, Surplus)
 	}
 }

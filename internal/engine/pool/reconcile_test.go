@@ -188,7 +188,7 @@ func (w *world) counts() (all map[Place]int, counted, ready int) {
 func (w *world) staying() map[Place]int {
 	all := map[Place]int{}
 	for _, v := range w.in.Views {
-		if !v.Going && (v.Held || w.in.Spec.Allows(v.Place)) && (v.Held || w.in.Stuck || v.Template == w.in.Spec.Template) {
+		if !v.Going && (v.Held || w.in.Spec.Allows(v.Place)) && (v.Held || w.in.Stuck || v.Template == w.in.Spec.Template && !v.Useless) {
 			all[v.Place]++
 		}
 	}
@@ -215,7 +215,7 @@ func (w *world) step() Plan {
 		v := &w.in.Views[at]
 		zones, _, ready := w.counts()
 		for _, o := range w.in.Views {
-			if balanced && r.Why == Surplus && !w.in.Stuck && !o.Going && !o.Held && o.Keep <= w.in.Now && (o.Busy == 0 || w.in.Spec.Kind != drover.PoolSpare) && zones[o.Place] > zones[v.Place] && w.in.Spec.Allows(o.Place) {
+			if balanced && r.Why == Surplus && !w.in.Stuck && !v.Taken && !o.Going && !o.Held && o.Keep <= w.in.Now && (o.Busy == 0 || w.in.Spec.Kind != drover.PoolSpare) && zones[o.Place] > zones[v.Place] && w.in.Spec.Allows(o.Place) {
 				w.t.Fatalf("a surplus instance goes from %v, but %v has more", v.Place, o.Place)
 			}
 		}
@@ -262,7 +262,9 @@ func (w *world) happen() {
 		v.Ready = v.Ready || w.dice.IntN(3) == 0
 		if v.Ready && w.in.Spec.Kind == drover.PoolSpare {
 			v.Busy = w.dice.IntN(2)
+			v.Taken = v.Taken || v.Busy > 0 && w.dice.IntN(2) == 0
 		}
+		v.Useless = v.Useless || w.dice.IntN(100) == 0
 		if w.dice.IntN(40) == 0 {
 			v.Held = !v.Held
 		}

@@ -2,10 +2,10 @@
 // and capacity in, demands and releases out.
 //
 // The model: an instance counts unless it is going. Wanted is how many there should be; for a spare pool, that is the
-// instances in use plus the spare ones. Missing instances are demanded in the open place with the fewest; surplus ones
-// are released from the place with the most. Outdated instances are replaced in steps: at most MaxUnavailable are
-// missing meanwhile, and at most MaxSurge are beyond Wanted. Instances in places that no longer belong to the pool do
-// not count, and go as others become ready.
+// instances in use plus the spare ones; one that only one user's jobs may use is not spare, and goes when it is idle.
+// Missing instances are demanded in the open place with the fewest; surplus ones are released from the place with the
+// most. Outdated instances are replaced in steps: at most MaxUnavailable are missing meanwhile, and at most MaxSurge are
+// beyond Wanted. Instances in places that no longer belong to the pool do not count, and go as others become ready.
 //
 // In a pool with a mix, a missing instance is requested on demand while too few are, unless no on-demand capacity is
 // available. Within a place, the instances that the mix needs go last.
