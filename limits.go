@@ -10,7 +10,7 @@ type UserLimits struct {
 	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's unfinished jobs; an array counts as one; 0: no limit"`
 	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"total elements of those jobs; 0: no limit"`
 
-	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances a user may have at once, with sharing: user; 0: no limit"`
+	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances a user may have at once, with sharing: user, except those of pools; 0: no limit"`
 	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"total vCPUs of those instances; 0: no limit"`
 }
 

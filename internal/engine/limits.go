@@ -175,7 +175,8 @@ func timesOn(t drover.InstanceType, has, need drover.Resources, n int) int {
 	return has.Times(need, n)
 }
 
-// UserLimits limits one user's instances at a time, where instances belong to users. 0 is no limit.
+// UserLimits limits one user's instances at a time, where instances belong to users. 0 is no limit. Those of pools do
+// not count: a pool keeps its instances, so its user could never rent another.
 type UserLimits struct {
 	Instances int             `json:"instances,omitempty"`
 	VCPUs     drover.MilliCPU `json:"cpu_milli,omitempty"`

@@ -152,7 +152,7 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 // victimsForUserLimit returns as many of the user's own instances as make the user's limits and the budgets admit one
 // instance for the group; none if all of them are not enough, or enough are leaving already.
 func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.Member {
-	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner }
+	owned := func(in *fleet.Member) bool { return in.Owner == g.demand.Owner && !in.Pooled() }
 	left, able := market.Limits{e.userLimit(g.demand.Owner)}, slices.Collect(e.rentableFor(g))
 	var freed []*budget.Claim
 	enough := func() bool {

@@ -34,7 +34,8 @@ func (k *Kind) One() *Member { return k.members[0] }
 // Len returns how many instances are of the kind.
 func (k *Kind) Len() int { return len(k.members) }
 
-// Owned is the size of one owner's instances. One that is being created counts as its largest candidate.
+// Owned is the size of one owner's instances, except those of pools, which stay whatever the owner does. One that is
+// being created counts as its largest candidate.
 type Owned struct {
 	Instances int
 	CPU       drover.MilliCPU
@@ -55,12 +56,13 @@ type kindKey struct {
 	sharing     drover.Sharing
 	once, used  bool
 	noJobs      bool
+	pooled      bool
 	creating    bool
 	stopping    bool
 }
 
 func (in *Member) kindKey() kindKey {
-	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.mostCPU(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0, in.State == drover.InstanceStopping}
+	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.mostCPU(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, in.Pooled(), len(in.Candidates) > 0, in.State == drover.InstanceStopping}
 }
 
 // mostCPU returns the CPUs of the largest of an instance's candidates; its own once its cloud has chosen.
@@ -148,6 +150,9 @@ func (c *Census) remove(in *Member, remain int) {
 
 // own adds n instances of a kind to what their owner has.
 func (c *Census) own(key kindKey, n int) {
+	if key.pooled {
+		return
+	}
 	o := c.owned[key.owner]
 	o = Owned{o.Instances + n, o.CPU + drover.MilliCPU(n)*key.mostCPU}
 	if c.owned[key.owner] = o; o.Instances == 0 {

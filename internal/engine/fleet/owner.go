@@ -6,8 +6,9 @@ import "drover"
 //
 //   - The queue's instances obey idle_timeout, are given up when nothing waits for them, can be preempted, and obey
 //     max_age.
-//   - A pool's instances are released only by their pool. They count in every limit. The pool pays for them, so jobs on
-//     them cost their users nothing. Jobs are placed on them only if the pool allows it.
+//   - A pool's instances are released only by their pool. They count in every limit except those on a user's instances.
+//     The pool pays for them, so jobs on them cost their users nothing. Jobs are placed on them only if the pool allows
+//     it.
 //   - An instance without login is ready when its cloud says that it runs, and gone when lists say so. Its silence
 //     means nothing.
 
