@@ -44,6 +44,8 @@ func (e *Engine) configure(s Settings) {
 	for _, in := range e.fleet.All() {
 		if e.adapt(in); in.Leaving {
 			e.unneeded(in)
+		} else if e.dropReservationsOf(in, func(key GroupKey) bool { return !in.Serves(&e.group(key).demand) }) {
+			e.writeInstance(in)
 		}
 		e.touch(in)
 	}

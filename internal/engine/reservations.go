@@ -12,8 +12,8 @@ import (
 // Waiting work that does not fit on ready instances gets reservations: room for some elements of a group on a coming
 // instance. The group's count, the instance's remaining room and its place in the index change together, only in
 // adjustReservation and dropAllReservations. A reservation ends when the instance is ready or will never be, when fewer
-// elements wait, when the instance costs more than they allow, or when an unschedulable group of higher priority needs
-// the room.
+// elements wait, when the instance costs more than they allow or may not run them any more, or when an unschedulable group
+// of higher priority needs the room.
 
 // reserveOnComing reserves room on coming instances for elements that could not start, first where it costs least.
 func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
@@ -98,12 +98,19 @@ func (e *Engine) dropAllReservations(in *fleet.Member) {
 // dropAbove drops the reservations of jobs whose max_price is below the instance's new price. The caller writes the
 // instance.
 func (e *Engine) dropAbove(in *fleet.Member, price drover.Money) {
+	e.dropReservationsOf(in, func(key GroupKey) bool { return !key.Shape.Placement.Pays(price) })
+}
+
+// dropReservationsOf drops an instance's reservations of some groups, and reports whether there were any. The caller
+// writes the instance.
+func (e *Engine) dropReservationsOf(in *fleet.Member, some func(GroupKey) bool) (dropped bool) {
 	for _, b := range slices.Clone(in.Reservations) {
-		if !b.Group.Shape.Placement.Pays(price) {
+		if some(b.Group) {
 			e.adjustReservation(in, b.Group, -b.Count)
-			e.pending.Place, e.pending.Plan = true, true
+			e.pending.Place, e.pending.Plan, dropped = true, true, true
 		}
 	}
+	return dropped
 }
 
 // dropSurplus drops reservations that exceed the waiting and expected elements, on the youngest instances first. The
