@@ -86,13 +86,18 @@ func (e *Engine) fireReady(in *fleet.Member) {
 // checkHealth gives up an instance whose check fails, unless a partition explains it.
 func (e *Engine) checkHealth(in *fleet.Member) {
 	switch {
-	case in.ReadyHookPending && !e.checked(in):
+	case in.ReadyHookPending && e.poolSpec(in) != nil && !e.checked(in):
 		e.announceReady(in)
 		e.writeInstance(in)
 	case !e.checked(in) || !in.State.Ready() || in.Held() || e.leaving(in):
 	case in.Passed == 0 && e.s.Now >= e.checkDeadline(in) && e.failureCounts(in):
 		e.countTemplate(in, false)
-		e.breakInstance(in, e.verdict(drover.ReasonCheck, "its health check did not pass within %v%s", e.poolSpec(in).CheckWithin, unfitWords(in)))
+		why := e.verdict(drover.ReasonCheck, "its health check did not pass within %v%s", e.poolSpec(in).CheckWithin, unfitWords(in))
+		if len(in.Load) > 0 { // jobs use it, so it was ready before this check or start
+			e.markUnhealthy(in, why)
+			return
+		}
+		e.breakInstance(in, why)
 	case in.Passed != 0 && in.Unfit != nil && e.failureCounts(in):
 		why := *in.Unfit
 		why.Since = e.s.Now
@@ -111,9 +116,9 @@ func unfitWords(in *fleet.Member) string {
 	return ": " + strings.TrimPrefix(in.Unfit.Text, checkFails)
 }
 
-// checkDeadline returns when an instance's first check must have passed.
+// checkDeadline returns when an instance's first check since its last start must have passed.
 func (e *Engine) checkDeadline(in *fleet.Member) drover.Time {
-	return max(in.Ready, e.s.Looking, e.s.Configured).Add(e.poolSpec(in).CheckWithin)
+	return max(in.Ready, in.Woken, e.s.Looking, e.s.Configured).Add(e.poolSpec(in).CheckWithin)
 }
 
 // nextHealth returns when an instance may be given up for its health; 0 if only an event can cause that.

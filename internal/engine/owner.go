@@ -32,7 +32,8 @@ func (e *Engine) applyOwner(in *fleet.Member) {
 	spec := e.poolSpec(in)
 	in.NoJobs = in.Pooled() && (spec == nil || !spec.Jobs)
 	in.UseOnce = in.UseOnce && !in.NoJobs // even before its health check has passed: an adopted one may have run its job
-	in.NoJobs = in.NoJobs || in.Pooled() && spec.CheckWithin > 0 && in.Passed == 0
+	unchecked := in.Pooled() && spec != nil && spec.CheckWithin > 0 && in.Passed == 0
+	in.NoJobs = in.NoJobs || unchecked && !in.Lent // the jobs that it was started for do not wait longer
 	in.NoLogin = spec != nil && spec.Login == drover.LoginNone
 	if in.Pooled() && spec == nil { // without configuration, infer it from whether anybody ever logged in
 		in.NoLogin = in.Ready != 0 && in.HostKey == ""

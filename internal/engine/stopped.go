@@ -90,7 +90,7 @@ func (e *Engine) restPrice(in *fleet.Member) drover.Money {
 func (e *Engine) noteRestarted(in *fleet.Member) {
 	in.Waking = false
 	if in.Ready != 0 {
-		e.fireReady(in)
+		e.announceReady(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready %v after it was started", in.Name, e.s.Now.Sub(in.Woken).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 }
@@ -166,8 +166,10 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	e.writeRevised(in)
 }
 
-// beginBoot makes a stopped instance count as booting from now on.
+// beginBoot makes a stopped instance count as booting from now on. It has to pass its health check again.
 func (e *Engine) beginBoot(in *fleet.Member) {
+	in.Passed = 0
+	e.adapt(in)
 	in.Switched, in.Silent, in.Known = e.s.Now, e.s.Now, e.s.Now
 	in.Fails, in.Retry, in.Tried, in.Unlocated, in.Halting = 0, 0, false, false, false
 	in.Reason = in.Remark()
@@ -296,7 +298,7 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 		in.Halting = true
 		e.touch(in)
 	case !in.Off && e.listedSinceSwitch(c, in):
-		in.Woken = e.s.Now
+		in.Waking, in.Woken = true, e.s.Now
 		e.beginBoot(in)
 	}
 }

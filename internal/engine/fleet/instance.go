@@ -52,7 +52,7 @@ type Instance struct {
 
 	Unproven         bool             `json:"unproven,omitempty"` // it existed before attempts had proofs, so some of its attempts may have none
 	Joined           drover.Time      `json:"joined,omitempty"`   // when its node joined its cluster
-	Passed           drover.Time      `json:"passed,omitempty"`   // when its health check first passed
+	Passed           drover.Time      `json:"passed,omitempty"`   // when its health check first passed since its last start
 	ReadyHookPending bool             `json:"untold,omitempty"`   // HookReady waits for that
 	Emptied          bool             `json:"emptied,omitempty"`  // its node has been drained and may be destroyed
 	EndHookFired     bool             `json:"revived,omitempty"`  // HookDestroyed or HookVanished was fired: it counted as gone once, or its cloud stopped it
