@@ -258,6 +258,9 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 		}
 		return e.verdict(drover.ReasonUserLimit, "it needs at least %v vCPUs, and limits.vcpus is %v for each user; raise the limit, or make %s smaller", need, u.VCPUs, what)
 	}
+	if need := e.gangSpans(g); u.Instances > 0 && need > u.Instances {
+		return e.verdict(drover.ReasonUserLimit, "the gang needs at least %d instances, and limits.instances is %d for each user; raise the limit, or make the gang smaller", need, u.Instances)
+	}
 	if left.Instances != nil {
 		has = fmt.Sprintf("%s, and limits.instances is %d", countOf(u.Instances-*left.Instances, "instance"), u.Instances)
 	}
@@ -265,6 +268,19 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 		has = fmt.Sprintf("instances with a total of %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
 	}
 	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until an instance has room or is gone", g.Key.User, has)
+}
+
+// gangSpans returns how many instances the group's next gang needs at least; 0 if it is not a gang, or none fits.
+func (e *Engine) gangSpans(g *group) int {
+	if g.Key.Gang == 0 {
+		return 0
+	}
+	n := g.Next()
+	clouds := e.mostFor(g, n)
+	if len(clouds) == 0 {
+		return 0
+	}
+	return (n + clouds[0].each - 1) / clouds[0].each
 }
 
 // neverAdmitted returns the vCPUs that the group's jobs need at least, if a limit on a user's vCPUs never admits them;
