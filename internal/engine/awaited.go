@@ -126,7 +126,7 @@ func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs 
 		if follows {
 			others = runtimes.Longest(&others, &ends)
 		}
-		if in.Price.For(runtimes.Beyond(&later, &others))+e.opportunityCost(g, in) > anew {
+		if in.Price.For(runtimes.Beyond(&later, &others))+e.opportunityCost(g, in) > anew || !e.allowsOn(in, g) {
 			continue
 		}
 		rooms[a] = later

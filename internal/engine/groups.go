@@ -135,8 +135,10 @@ func (e *Engine) take(g *group) (*Job, []int) {
 
 // enqueue returns an element to its job's queue.
 func (e *Engine) enqueue(j *Job, index int) {
+	if len(j.Queued) == 0 {
+		j.Since = e.s.Now
+	}
 	j.Enqueue(index)
-	j.Since = e.s.Now
 	e.postpone(j, index)
 	e.regroup(j)
 }
