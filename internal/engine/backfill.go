@@ -113,10 +113,11 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 
 // holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
 // one that can. All that runs there must rank below the group, and the user's own limits must admit another instance.
-// While one such instance is held or leaving, no other is held.
+// While one such instance is held or leaving, no other is held. A gang that needs several is not helped: what one of
+// them leaves would be rented for others before the next is empty.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
-	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || g.Key.Gang > 0 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
+	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || e.gangSpans(g) > 1 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
 		return
 	}
 	b.others--
@@ -127,7 +128,10 @@ func (e *Engine) holdUnusable(g *group, left int) {
 			continue
 		}
 		if helps == nil {
-			if able = slices.Collect(e.rentableFor(g)); !e.ownLimitAdmits(g, able) {
+			able = slices.DeleteFunc(slices.Collect(e.rentableFor(g)), func(o drover.Offering) bool {
+				return g.Key.Gang > 0 && e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, g.Next())) < g.Next()
+			})
+			if !e.ownLimitAdmits(g, able) {
 				return
 			}
 			helps = e.helps(able)

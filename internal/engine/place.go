@@ -44,18 +44,21 @@ func (e *Engine) place() {
 // reserveRest reserves room on coming instances for what could not start. If groups follow this one (before), it also
 // holds ready instances for the remainder, or for one element of it (one).
 func (e *Engine) reserveRest(g *group, r *fleet.Index, before, one bool) {
+	left := 0
 	if g.Key.Gang > 0 {
 		e.reserveForGang(g, r, before)
-		return
-	}
-	e.holdForComing(g)
-	e.reserveComing(g, r)
-	left := g.unreserved()
-	if one {
-		left = min(left, 1)
+		left = min(g.unreserved(), g.Next())
+	} else {
+		e.holdForComing(g)
+		e.reserveComing(g, r)
+		if left = g.unreserved(); one {
+			left = min(left, 1)
+		}
 	}
 	if left > 0 && g.Unschedulable && before { // without later groups there is nobody to hold room against
-		e.backfill.wait(g, left)
+		if g.Key.Gang == 0 { // reserveForGang has done that
+			e.backfill.wait(g, left)
+		}
 		if e.sharing() || e.groups[e.lastWaiting()].Key.Priority < g.Key.Priority {
 			e.holdUnusable(g, left)
 		}
