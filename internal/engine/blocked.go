@@ -98,18 +98,27 @@ func (e *Engine) refuseOverdue(g *group, limit time.Duration) {
 			continue
 		}
 		why := e.verdict(drover.ReasonSchedule, "no instance that can run it was available for %v: %s", waited.Round(time.Second), g.Blocks)
-		if len(e.attemptsOf(j)) == 0 || j.GrownIn(g.Key) != nil {
+		if j.GrownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
-			continue
+		} else {
+			e.cancelUnstarted(j, why)
 		}
-		j.Overdue = &why
-		var except Ranges
-		if j.Gang > 0 {
-			except = j.Postponed // their gangs have yet to end, and end or restart as a whole
-		}
-		e.cancelWaiting(j, except, why)
-		e.writeJob(j)
 	}
+}
+
+// cancelUnstarted cancels a job's waiting elements. Those that run may finish.
+func (e *Engine) cancelUnstarted(j *Job, why Verdict) {
+	if len(e.attemptsOf(j)) == 0 {
+		e.cancelJob(j, why)
+		return
+	}
+	j.Overdue = &why
+	var except Ranges
+	if j.Gang > 0 {
+		except = j.Postponed // their gangs have yet to end, and end or restart as a whole
+	}
+	e.cancelWaiting(j, except, why)
+	e.writeJob(j)
 }
 
 // maxBlocks is how many blocks a sentence names.

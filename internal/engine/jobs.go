@@ -266,5 +266,5 @@ func (e *Engine) misfit(g *group, j *Job, miss string) {
 		e.dismiss(g, j, drover.JobFailed, e.verdict(drover.ReasonMemory, "ran out of memory; no configured type can run it with %s: %s", grown.Memory.Rounded(), miss))
 		return
 	}
-	e.cancelJob(j, e.verdict(drover.ReasonNoFit, "no configured type can run it: %s", miss))
+	e.cancelUnstarted(j, e.verdict(drover.ReasonNoFit, "no configured type can run it: %s", miss))
 }
