@@ -103,8 +103,8 @@ func (e *Engine) whyGang(g *group) []Verdict {
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: max(g.Reason.Since, g.Jobs[0].Since)}}
 }
 
-// Nothing of a plan is rented for an incomplete gang: gangs that cannot be rented for completely are dropped, and the
-// rest is planned again.
+// Nothing of a plan is rented for an incomplete gang: gangs that cannot be rented for completely are dropped with those
+// after them in their group, and the rest is planned again.
 
 // admission filters a plan so that it contains only complete gangs.
 type admission struct {
@@ -146,8 +146,15 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 		}
 	}
 	for len(w.taken) < len(w.purchases) {
+		next := len(w.taken)
 		if g, why := e.admitNext(w); g != nil {
-			e.drop(w, g, why)
+			before := 0
+			e.loadsOf(w, g, func(i int, l *drover.Load) {
+				if i < next {
+					before += l.Count
+				}
+			})
+			e.drop(w, g, why, g.completes(before))
 			w.rewind(w.of[g][0])
 		}
 	}
@@ -157,25 +164,34 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 // trim cuts the plan for a gang's group to what completes whole gangs with the places it already has.
 func (e *Engine) trim(w *admission, g *group) {
 	served := 0
-	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
-	has := g.Standby + g.reserved
-	left := g.WholeWithin(has+min(served, g.netDemand())) - has
+	e.loadsOf(w, g, func(_ int, l *drover.Load) { served += max(0, l.Count) })
 	if served == 0 {
 		return
 	}
-	if left <= 0 {
-		e.drop(w, g, e.verdict(drover.ReasonGang, "not all instances for the gang can be rented"))
-		g.PartlyPlanned = served
+	if left := g.completes(min(served, g.netDemand())); left > 0 {
+		e.cut(w, g, left)
 		return
 	}
-	e.loadsOf(w, g, func(l *drover.Load) {
+	e.drop(w, g, e.verdict(drover.ReasonGang, "not all instances for the gang can be rented"), 0)
+	g.PartlyPlanned = served
+}
+
+// completes returns how many of n more places complete whole gangs with the places that the group already has.
+func (g *group) completes(n int) int {
+	has := g.Standby + g.reserved
+	return max(0, g.WholeWithin(has+n)-has)
+}
+
+// cut reduces the plan for a gang's group to its first places.
+func (e *Engine) cut(w *admission, g *group, left int) {
+	e.loadsOf(w, g, func(_ int, l *drover.Load) {
 		l.Count = min(l.Count, left)
 		left -= l.Count
 	})
 }
 
-// loadsOf calls do for each load of a gang's group.
-func (e *Engine) loadsOf(w *admission, g *group, do func(*drover.Load)) {
+// loadsOf calls do for each load of a gang's group, with the number of its purchase.
+func (e *Engine) loadsOf(w *admission, g *group, do func(purchase int, l *drover.Load)) {
 	last := -1
 	for _, i := range w.of[g] {
 		if i == last { // a purchase is named once for each of its loads
@@ -184,15 +200,16 @@ func (e *Engine) loadsOf(w *admission, g *group, do func(*drover.Load)) {
 		last = i
 		for k := range w.purchases[i].Loads {
 			if l := &w.purchases[i].Loads[k]; w.s.demanded(l.Demand) == g {
-				do(l)
+				do(i, l)
 			}
 		}
 	}
 }
 
-// drop removes a gang's group from the plan. Others may use what that leaves, so they are planned for again without it.
-func (e *Engine) drop(w *admission, g *group, why Verdict) {
-	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
+// drop removes a gang's group from the plan, except for its first places. Others may use what that leaves, so they are
+// planned for again without it.
+func (e *Engine) drop(w *admission, g *group, why Verdict, first int) {
+	e.cut(w, g, first)
 	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
 	}
