@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -69,7 +70,7 @@ func (b *builder) readCSV(r io.Reader) error {
 	for {
 		row, err := t.next()
 		if err == io.EOF {
-			b.t.Start = moments.start
+			b.begin(moments)
 			return nil
 		}
 		if err != nil {
@@ -91,14 +92,25 @@ func (b *builder) readCSV(r io.Reader) error {
 	}
 }
 
+// begin makes a trace whose jobs have dates start with its earliest job.
+func (b *builder) begin(moments times) {
+	if jobs := b.t.Jobs; moments.dated && len(jobs) > 0 {
+		first := slices.MinFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) }).Submit
+		for i := range jobs {
+			jobs[i].Submit -= first
+		}
+		b.t.Start = moments.start.Add(first)
+	}
+}
+
 // times parses the times of a trace: either all are seconds after its start, or all have a date.
 type times struct {
-	start drover.Time // the first job's time, if they have dates
+	start drover.Time // of the first line's job, if they have dates
 	begun bool
 	dated bool
 }
 
-// moment returns the time after the trace's start, from a number of seconds or an RFC 3339 time.
+// moment returns the time after the trace's start from a number of seconds, or after start from an RFC 3339 time.
 func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
@@ -113,9 +125,6 @@ func (t *times) moment(text string) (time.Duration, error) {
 	at := drover.TimeOf(std)
 	if !t.begun {
 		t.begun, t.dated, t.start = true, true, at
-	}
-	if at < t.start {
-		return 0, errors.New("it is earlier than the first job's submit time")
 	}
 	return at.Sub(t.start), nil
 }
@@ -141,8 +150,11 @@ func span(text string) (time.Duration, error) {
 
 func size(text string) (drover.Bytes, error) {
 	b, err := drover.ParseBytes(text)
-	if err == nil && b > mostMemory {
+	switch {
+	case err == nil && b > mostMemory:
 		err = errors.New(quoted(text) + " is more than 1024Ti")
+	case err == nil && b > 0 && b < drover.MiB: // a number of MiB or GiB without its unit
+		err = errors.New(quoted(text) + " is less than 1Mi (write, for example, 512Mi or 16Gi)")
 	}
 	return b, err
 }
