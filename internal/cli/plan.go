@@ -84,7 +84,8 @@ func (a *app) printRent(r preview.Report) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
 	for _, p := range r.Rent {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, human.Dollars(p.Price), alternativeWords(p.RunnerUp, p))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, drover.Sanitize(p.Zone), drover.Sanitize(p.Type), p.Market,
+			p.Instances, p.Jobs, human.Dollars(p.Price), drover.Sanitize(alternativeWords(p.RunnerUp, p)))
 	}
 	w.Flush()
 	fmt.Fprintf(a.out, "%s: %s per hour while all instances run\n", r.Batch, human.Dollars(r.Hourly))
