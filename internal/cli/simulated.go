@@ -181,6 +181,9 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 		if r.WhyRefused != "" {
 			fmt.Fprintf(a.err, "%s: %s cannot fit any type that may be rented; the first such job: %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
+		if r.WhyUnfinished != "" {
+			fmt.Fprintf(a.err, "%s: %s did not end; the first: %s\n", nameOf(r), human.Plural(r.Unfinished, "job"), r.WhyUnfinished)
+		}
 	}
 	return nil
 }

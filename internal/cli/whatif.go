@@ -107,6 +107,9 @@ func comparisonOf(results []*simulate.Result) *web.Comparison {
 		if r.WhyRefused != "" {
 			c.Notes = append(c.Notes, fmt.Sprintf("The %s rejects %s; the first is %s.", r.Configuration, human.Plural(r.Refused, "job"), r.WhyRefused))
 		}
+		if r.WhyUnfinished != "" {
+			c.Notes = append(c.Notes, fmt.Sprintf("The %s leaves %s unfinished; the first is %s.", r.Configuration, human.Plural(r.Unfinished, "job"), r.WhyUnfinished))
+		}
 	}
 	for name, values := range figureRows(results) {
 		c.Rows = append(c.Rows, web.ComparisonRow{Name: name, Values: values})

@@ -33,6 +33,7 @@ type meter struct {
 	bills     map[drover.Market]*bill
 	parts     Parts
 	pools     []Pool
+	stuck     string // why the first unfinished job has not ended
 
 	state  sample // the current state
 	series series

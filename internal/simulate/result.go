@@ -16,10 +16,11 @@ type Result struct {
 	Jobs          int          `json:"jobs"` // elements of arrays included
 	Done          int          `json:"done"`
 	Failed        int          `json:"failed"`
-	Refused       int          `json:"refused"`               // jobs that no offering could ever hold
-	WhyRefused    string       `json:"why_refused,omitempty"` // the reason for the first of them
-	Unfinished    int          `json:"unfinished"`            // jobs that would never have ended
-	LeftOut       []trace.Left `json:"left_out"`              // jobs of the trace that were not simulated
+	Refused       int          `json:"refused"`                  // jobs that no offering could ever hold
+	WhyRefused    string       `json:"why_refused,omitempty"`    // the reason for the first of them
+	Unfinished    int          `json:"unfinished"`               // jobs that would never have ended
+	WhyUnfinished string       `json:"why_unfinished,omitempty"` // why Drover does not end the first of them
+	LeftOut       []trace.Left `json:"left_out"`                 // jobs of the trace that were not simulated
 	Wait          Waits        `json:"wait_seconds"`
 	Makespan      float64      `json:"makespan_seconds"`
 	Instances     int          `json:"instances"`
@@ -73,17 +74,22 @@ type Point struct {
 func (in Input) misfit() string {
 	for i, t := range in.Trace.Jobs {
 		if why := in.shape(t).NearestMiss(in.Offerings); why != "" {
-			return fmt.Sprintf("job %d of the trace, submitted %v after the trace begins: %s", i+1, t.Submit, why)
+			return in.about(i) + why
 		}
 	}
 	return ""
+}
+
+// about introduces a statement about a job of the trace.
+func (in Input) about(i int) string {
+	return fmt.Sprintf("job %d of the trace, submitted %v after the trace begins: ", i+1, in.Trace.Jobs[i].Submit)
 }
 
 func (m *meter) result(in Input, p Policy) *Result {
 	r := &Result{
 		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: Summarize(m.waits),
 		Instances: m.instances, Peak: m.peak, Lost: m.lost, Markets: []Market{},
-		Points: m.series.points(m.now.Sub(m.begin)),
+		WhyUnfinished: m.stuck, Points: m.series.points(m.now.Sub(m.begin)),
 	}
 	for _, j := range in.Trace.Jobs {
 		r.Jobs += j.Count

@@ -2,6 +2,9 @@ package simulate
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"drover"
@@ -50,8 +53,22 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	m.pools = w.kept()
+	m.pools, m.stuck = w.kept(), w.stuck()
 	return nil
+}
+
+// stuck says why the first job that has not ended waits, or what it does; empty if all have ended.
+func (w *world) stuck() string {
+	if len(w.open) == 0 {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(w.open)))
+	x, _ := w.loop.Engine.Explain(drover.JobID{Number: first, Index: -1})
+	var said []string
+	for _, r := range x.Reasons {
+		said = append(said, r.Text)
+	}
+	return w.in.about(int(first)-1) + strings.Join(said, "; ")
 }
 
 // configure gives the engine its settings, and again whenever a schedule changes the pools.
