@@ -59,6 +59,15 @@ func (l priceLists) of(cloud string) []trace.Price {
 	return l[""].prices
 }
 
+// files returns the lists' files, in order.
+func (l priceLists) files() (all []string) {
+	for _, list := range l {
+		all = append(all, list.file)
+	}
+	slices.Sort(all)
+	return all
+}
+
 // everywhere reports whether there is a list for every cloud without its own.
 func (l priceLists) everywhere() bool { return l[""].prices != nil }
 

@@ -64,7 +64,7 @@ configuration's pools for that long, with or without a TRACE.`,
 			if f.recorded != "" {
 				return wantArgs(0, 0, "")(cmd, args)
 			}
-			if f.pools > 0 {
+			if f.pools != 0 {
 				return wantArgs(0, 1, "a trace file")(cmd, args)
 			}
 			return wantArgs(1, 1, "a trace file")(cmd, args)
@@ -104,6 +104,9 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if len(f.compare) == 0 || flags.Changed("config") {
 		f.compare = slices.Insert(f.compare, 0, a.config)
 	}
+	if err := f.sparesInputs(append(a.lists.files(), append(f.compare, path)...)); err != nil {
+		return err
+	}
 	t, results, err := a.workload(ctx, f, path, &models)
 	if err != nil {
 		return err
@@ -126,8 +129,8 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
 			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
 		}
-		if in.MemoryPerCPU > drover.TiB {
-			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu %s is more than 1Ti", f.memory)
+		if m := in.MemoryPerCPU; m > drover.TiB || m > 0 && m < drover.MiB {
+			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu %s is not between 1Mi and 1Ti", f.memory)
 		}
 		for _, p := range policies {
 			r, err := simulate.Run(ctx, in, p)
@@ -193,6 +196,25 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	return m, policies, err
 }
 
+// sparesInputs rejects an output file that is one of the inputs, or the other output.
+func (f simulateFlags) sparesInputs(inputs []string) error {
+	for _, into := range []struct {
+		flag, path string
+		others     []string
+	}{{"chart", f.chart, inputs}, {"csv", f.csv, append(inputs, f.chart)}} {
+		if into.path != "" && slices.ContainsFunc(into.others, func(path string) bool { return sameFile(path, into.path) }) {
+			return drover.Errorf(drover.KindInvalid, "--%s would overwrite %s, which this command also uses", into.flag, into.path).WithHint("name another file")
+		}
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	second, otherErr := os.Stat(b)
+	return filepath.Clean(a) == filepath.Clean(b) || err == nil && otherErr == nil && os.SameFile(first, second)
+}
+
 // parseShare parses a share, such as 0.5%.
 func parseShare(flag, text, hint string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
@@ -239,6 +261,10 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 func inputOf(c *config.Config, name string, offerings []drover.Offering, m simulate.Models) (in simulate.Input, err error) {
 	if len(offerings) == 0 {
 		return in, drover.Errorf(drover.KindInvalid, "%s offers no instance types", name).WithHint("the types: filters of its clouds may exclude all of them")
+	}
+	if limit := c.Instances.BootTimeout; m.Boot > limit { // instances would fail to boot for ever
+		return in, drover.Errorf(drover.KindInvalid, "the median boot time, %v, exceeds the boot_timeout of %s, %v", m.Boot, name, limit).
+			WithHint("raise instances.boot_timeout; drover simulate --boot sets the boot time")
 	}
 	simulate.Sort(offerings)
 	in = simulate.Input{Models: m, Offerings: offerings, Settings: daemon.Settings(c, daemon.RunLimits{}), Scheduled: scheduled(c)}

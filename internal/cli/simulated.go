@@ -8,7 +8,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -232,10 +231,9 @@ var panels = []struct {
 // a list.
 func (a *app) chartTitle(f simulateFlags, t *trace.Trace) string {
 	var files []string
-	for _, list := range a.lists {
-		files = append(files, filepath.Base(list.file))
+	for _, file := range a.lists.files() {
+		files = append(files, filepath.Base(file))
 	}
-	slices.Sort(files)
 	for _, file := range f.compare {
 		if file != "" && !a.lists.everywhere() {
 			files = append(files, filepath.Base(file))
