@@ -82,7 +82,7 @@ func (a *app) schemaCommand(short, example string, of func() ([]byte, error)) *c
 
 func (a *app) configImport() *cobra.Command {
 	var kind, files string
-	cmd := &cobra.Command{
+	cmd := unformatted("it prints a file", &cobra.Command{
 		Use:   "import FILE --from KIND",
 		Short: "Convert another program's configuration to pools",
 		Long: `Convert another program's configuration to pools, and print the result. KIND is prevmtable (its
@@ -101,7 +101,7 @@ min:max:type:name). Parts that cannot be converted are listed on stderr. FILE ma
 			}
 			return a.printImported(result, files)
 		},
-	}
+	})
 	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
 	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and refer to them in the configuration")
 	require(cmd, "from")

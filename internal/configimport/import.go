@@ -76,7 +76,7 @@ func pair(key string, value any) yaml.MapItem { return yaml.MapItem{Key: key, Va
 // standIn adds a placeholder cloud if the source names none. It allows as many instances as the pools may have.
 func (w *writer) standIn(most int) {
 	w.cloud("aws", "us-east-1", most)
-	w.notef("the file names no cloud: ec2 in us-east-1 is a placeholder; write your own under clouds")
+	w.notef("no cloud was converted: ec2 in us-east-1 is a placeholder; write your own under clouds")
 }
 
 // cloud adds an EC2 cloud.

@@ -37,7 +37,7 @@ const old = `{
       type: "PERSISTENT"
       initializeParams: {
         sourceImage: "https://www.googleapis.com/compute/v1/projects/coreos-cloud/global/images/coreos-stable"
-        diskSizeGb: 20
+        diskSizeGb: "20"
         diskType: "projects/{project}/zones/{zone}/diskTypes/pd-ssd"
       }
     } ]
@@ -105,7 +105,7 @@ pools:
     spare: 1
     type: m5.large
     market: on_demand
-`, []string{"the file names no cloud"}},
+`, []string{"no cloud was converted"}},
 		{"kip's provider.yaml", "kip", "cloud: {aws: {region: eu-west-1}}\ncells: {standbyCells: [{instanceType: t3.nano, count: 1}]}\n", `version: 1
 fleet: kip
 clouds:
@@ -135,7 +135,7 @@ pools:
     floor: 0
     max: 3
     type: p5.48xlarge
-`, []string{"big_ones: the pool is called big-ones", "the file names no cloud"}},
+`, []string{"big_ones: the pool is called big-ones", "no cloud was converted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := configimport.Import(c.kind, []byte(c.in), true)
@@ -184,9 +184,12 @@ pools:
 		for in, want := range map[string]string{
 			`prefix: "Web_"`:                      `Prefix: "Web_" is not allowed in every cloud`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
+			`secondsToRest: "soon"`:               "SecondsToRest: soon is not a valid number of seconds, and not converted",
+			`secondsForExhaustion: -5`:            "SecondsForExhaustion: -5 is not a valid number of seconds, and not converted",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs, such as f1-micro,",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: autoDelete was off",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: the boot disk's deviceName is not converted",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:                     "disks: autoDelete was off",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, initializeParams: {diskSizeGb: "big"}}]}`: "disks: diskSizeGb big is not a valid size",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`:                   "disks: the boot disk's deviceName is not converted",
 		} {
 			whole := `{prefix: "a-", allowedZones: ["us-central1-b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}, ` + in + `}`
 			r, err := configimport.Import("prevmtable", []byte(whole), true)
@@ -231,6 +234,7 @@ func TestInvalidInputIsRefused(t *testing.T) {
 		{"prevmtable", "{} {}", "line 1: there is extra text after the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deeply"},
 		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing, so Drover cannot tell where it may create instances"},
+		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 2.5}`, "TargetVMCount is missing, or is not a valid number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a valid number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
 		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is not a GCE zone`},
@@ -245,6 +249,13 @@ func TestInvalidInputIsRefused(t *testing.T) {
 		if drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, drover.KindInternal).Message != c.want {
 			t.Errorf("%s %.40q: %v, want %s", c.kind, c.in, err, c.want)
 		}
+	}
+}
+
+func TestAFaultInAListOfStandbyCellsIsNamed(t *testing.T) {
+	_, err := configimport.Import("kip", []byte("- {instanceType: t3.nano, count: two}\n"), true)
+	if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "[1:34]") {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,12 @@ func (f fields) object(key string) fields {
 		return o
 	}
 	return fields{}
+}
+
+// whole returns a whole number below a million. Google's API writes 64-bit numbers, such as diskSizeGb, as text.
+func whole(v any) (n int, ok bool) {
+	n, err := strconv.Atoi(fmt.Sprint(v))
+	return n, err == nil && n >= 0 && n < 1_000_000
 }
 
 // put puts the rest of an object back.
@@ -111,13 +118,13 @@ func (p *Prevmtable) read(old fields) error {
 	if p.Zones = old.texts("AllowedZones"); len(p.Zones) == 0 {
 		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing, so Drover cannot tell where it may create instances")
 	}
-	count, is := old.take("TargetVMCount").(float64)
-	if p.Count = int(count); !is || p.Count < 0 {
+	var ok bool
+	if p.Count, ok = whole(old.take("TargetVMCount")); !ok {
 		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is not a valid number of instances")
 	}
 	p.prefix(old.text("Prefix"))
-	p.listing(seconds(rest))
-	p.Cooldown = seconds(cooldown)
+	p.listing(p.seconds("SecondsToRest", rest))
+	p.Cooldown = p.seconds("SecondsForExhaustion", cooldown)
 	hooks := old.object("Hooks")
 	for key, hook := range map[string]drover.Hook{
 		"Create": drover.HookCreated, "Delete": drover.HookDestroyed, "Vanished": drover.HookVanished, "Exhausted": drover.HookExhausted,
@@ -132,9 +139,13 @@ func (p *Prevmtable) read(old fields) error {
 	return p.instance(old.object("Instance"))
 }
 
-func seconds(v any) time.Duration {
-	n, _ := v.(float64)
-	return time.Duration(n * float64(time.Second))
+func (p *Prevmtable) seconds(key string, v any) time.Duration {
+	n, ok := whole(v)
+	if v != nil && !ok {
+		p.notef("%s: %v is not a valid number of seconds, and not converted", key, v)
+		return 0
+	}
+	return time.Duration(n) * time.Second
 }
 
 // prefixes matches prefixes that are valid in every cloud.
@@ -201,8 +212,11 @@ func (p *Prevmtable) bootDisk(in fields) {
 		}
 		params := fields(disk).object("initializeParams")
 		p.Image = imageOf(params.text("sourceImage"))
-		if size, is := params.take("diskSizeGb").(float64); is {
-			p.Disk = drover.Bytes(size) * drover.GiB
+		size := params.take("diskSizeGb")
+		if n, ok := whole(size); ok {
+			p.Disk = drover.Bytes(n) * drover.GiB
+		} else if size != nil {
+			p.notef("disks: diskSizeGb %v is not a valid size, and not converted", size)
 		}
 		if kind := params.text("diskType"); kind != "" {
 			p.DiskType = path.Base(kind)

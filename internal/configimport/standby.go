@@ -32,12 +32,16 @@ type provider struct {
 // kip converts kip's provider.yaml, or the list of standby cells alone.
 func (w *writer) kip(data []byte) error {
 	var p provider
-	if err := yaml.Unmarshal(data, &p.Cells.StandbyCells); err != nil {
-		p = provider{}
-		if err := yaml.Unmarshal(data, &p); err != nil {
-			return drover.Errorf(drover.KindInvalid, "the file is neither kip's provider.yaml nor a list of standby cells: %v", err)
-		}
+	var document any
+	err := yaml.Unmarshal(data, &document)
+	if _, list := document.([]any); err == nil && list {
+		err = yaml.Unmarshal(data, &p.Cells.StandbyCells)
+	} else if err == nil {
+		err = yaml.Unmarshal(data, &p)
 		w.notef("only the region and cells.standbyCells of kip's provider.yaml are converted")
+	}
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "the file is neither a valid provider.yaml nor a valid list of standby cells: %v", err)
 	}
 	w.fleet = "kip"
 	most := 0
