@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"drover"
 	"drover/internal/daemon"
 	"drover/internal/engine"
 	"drover/internal/record"
@@ -61,6 +62,12 @@ func TestReplayOfADifferentDecision(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAReplayPrintsVCPUs(t *testing.T) {
+	if got, want := brief(drover.Resources{CPU: 2500, Memory: drover.GiB}), "cpu 2.5, memory bytes 1Gi"; got != want {
+		t.Errorf("it prints %q, want %q", got, want)
+	}
 }
 
 // recorded returns everything that the daemon has recorded so far, decompressed.

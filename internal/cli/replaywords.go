@@ -87,7 +87,7 @@ func word(name string, v reflect.Value) string {
 	case drover.Time:
 		return name + " " + precise(x)
 	case time.Duration, fmt.Stringer:
-		return fmt.Sprint(name, " ", x)
+		return fmt.Sprint(strings.TrimSuffix(name, " milli"), " ", x) // a MilliCPU is printed in vCPUs
 	case *drover.Error:
 		return name + " " + x.Message
 	case drover.Reason:
