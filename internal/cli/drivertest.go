@@ -134,6 +134,12 @@ func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) er
 }
 
 func (a *app) newDriverTest(name string, f driverTestFlags) (*driverTest, error) {
+	switch {
+	case f.many < 0:
+		return nil, drover.Errorf(drover.KindInvalid, "--many is %d, but must not be negative", f.many)
+	case f.patience <= 0:
+		return nil, drover.Errorf(drover.KindInvalid, "--wait is %v, but must be positive", f.patience).WithHint("use --wait 5m")
+	}
 	c, err := a.loadConfig(a.config, name)
 	if err != nil {
 		return nil, err
