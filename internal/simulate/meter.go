@@ -14,7 +14,7 @@ type meter struct {
 	steps  int // of the market
 	begin  drover.Time
 	now    drover.Time
-	last   drover.Time // when a job last started or ended
+	last   drover.Time // when a job was last submitted, started or ended
 
 	waits     []time.Duration // from submission to first start, of the jobs that have started
 	done      int
@@ -88,7 +88,10 @@ func (m *meter) pass(now drover.Time) {
 	}
 }
 
-func (m *meter) submitted(n int) { m.state.queued += float64(n) }
+func (m *meter) submitted(n int) {
+	m.last = m.now
+	m.state.queued += float64(n)
+}
 
 // waited records how long a job waited for its first start.
 func (m *meter) waited(wait time.Duration) { m.waits = append(m.waits, wait) }

@@ -76,6 +76,13 @@ func TestDrover(t *testing.T) {
 			t.Errorf("%d attempts were lost, and %d instances interrupted", lost, taken)
 		}
 	})
+	t.Run("runs a job that is submitted months after the others", func(t *testing.T) {
+		in := one()
+		late := in.Trace.Jobs[0]
+		late.Submit += 100 * 24 * time.Hour
+		in.Trace.Jobs = append(in.Trace.Jobs, late)
+		whole(t, in, Drover)
+	})
 	t.Run("respects limits by making jobs wait", func(t *testing.T) {
 		free, limited := whole(t, input(1, 0), Drover), whole(t, input(1, 1), Drover)
 		if limited.Peak != 1 || free.Peak <= 1 || limited.Wait.Mean <= free.Wait.Mean {
