@@ -25,12 +25,16 @@ func (e *Engine) preempt() {
 		return
 	}
 	e.pending.Preempt = false
+	waits := func(g *group) bool { return g.Unschedulable && g.unreserved() > 0 }
+	if !slices.ContainsFunc(e.groups, waits) {
+		return
+	}
 	victims := e.victims()
 	for _, g := range slices.Clone(e.groups) {
 		if len(victims) == 0 {
 			return
 		}
-		if g.Unschedulable && g.unreserved() > 0 {
+		if waits(g) {
 			for _, in := range e.victimsFor(g, victims) {
 				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
