@@ -72,7 +72,7 @@ func TestOfferings(t *testing.T) {
 		for keys, want := range map[string]string{
 			"": fmt.Sprint(92_400_000, " ", ssd), ", volume: {type: Premium_LRS}": fmt.Sprint(92_400_000, " ", premium), ", volume: {type: PremiumV2_LRS}": "92400000 0",
 			", volume: {price: 0.0073}": "92400000 10000",
-			", volumes: [{size: 10Gi, type: StandardSSD_ZRS}, {size: 1, price: 73}]": fmt.Sprint(92_400_000+10*zrs+100_000_000, " ", ssd),
+			", volumes: [{size: 10Gi, type: StandardSSD_ZRS}, {size: 1Gi, price: 73}]": fmt.Sprint(92_400_000+10*zrs+100_000_000, " ", ssd),
 			hand: "1000000000 0", hand + ", volume: {price: 0.0073}": "1000000000 10000",
 		} {
 			found, err := imitate(t, newRegion(), "zones: [westeurope-1], markets: [on_demand]"+keys).Offerings(t.Context())

@@ -55,7 +55,7 @@ func TestPriceHistory(t *testing.T) {
 		}
 	})
 	t.Run("includes volumes at their current price", func(t *testing.T) {
-		c := imitate(t, newRegion(), "volumes: [{size: 1, price: 73}]")
+		c := imitate(t, newRegion(), "volumes: [{size: 1Gi, price: 73}]")
 		if diff := cmp.Diff([]string{"2026-02-01 $0.1216", "2026-01-01 $0.1300"}, past(t, c, "Standard_D2s_v5", drover.Spot, long)); diff != "" {
 			t.Error(diff)
 		}

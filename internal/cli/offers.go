@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
 	"drover/internal/human"
@@ -133,8 +134,8 @@ func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
 		if given.text == "" {
 			continue
 		}
-		if *given.into, err = drover.ParseBytes(given.text); err != nil {
-			return filter, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
+		if *given.into, err = config.ParseSize(given.text); err != nil {
+			return filter, fmt.Errorf("--%s: %w", flag, err)
 		}
 	}
 	return filter, nil

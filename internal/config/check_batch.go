@@ -161,7 +161,7 @@ func (c *checker) resources(r resources, n *node) {
 	}
 	for key, size := range map[string]drover.Bytes{"memory": r.Memory, "disk": r.Disk} {
 		if size > 0 && size < drover.MiB {
-			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
+			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), "the minimum is 1Mi")
 		}
 		if size > maxAmount {
 			c.addf(n.find(key), "%s is too large: a job may request up to %s", key, maxAmount.Rounded())

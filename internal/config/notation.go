@@ -114,9 +114,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	return 0, wrong
 }
 
-// ParseSize parses a size, such as 512Mi. The error's hint suggests what may have been meant.
+// ParseSize parses a size, such as 512Mi; only sizes from 1Mi need no unit. The error's hint suggests what may have been
+// meant.
 func ParseSize(text string) (drover.Bytes, error) {
 	b, err := drover.ParseBytes(text)
+	if _, plain := strconv.Atoi(text); plain == nil && b > 0 && b < drover.MiB {
+		return 0, drover.Errorf(drover.KindInvalid, "the size %s has no unit", quote(text)).WithHint("write %[1]sMi or %[1]sGi", text)
+	}
 	if err == nil {
 		return b, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"drover"
-	"drover/internal/config"
 )
 
 type listInstancesInput struct {
@@ -74,10 +73,10 @@ func (h *Handler) offers(ctx context.Context, in *offersInput) (*output[[]drover
 	f := drover.OfferFilter{Cloud: in.Cloud, All: in.All, Need: drover.Resources{GPUs: in.GPUs, Arch: drover.Arch(in.Arch)}}
 	err := parsed(in.VCPUs, &f.Need.CPU, drover.ParseMilliCPU)
 	if err == nil {
-		err = parsed(in.Memory, &f.Need.Memory, config.ParseSize)
+		err = parsed(in.Memory, &f.Need.Memory, drover.ParseBytes)
 	}
 	if err == nil {
-		err = parsed(in.Disk, &f.Need.Disk, config.ParseSize)
+		err = parsed(in.Disk, &f.Need.Disk, drover.ParseBytes)
 	}
 	if err != nil {
 		return nil, drover.AsError(err, drover.KindInvalid)
