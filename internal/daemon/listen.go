@@ -58,17 +58,22 @@ func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, d.notListening(apiAddress, c.Listen, err)
 	}
-	here := d.listener.Addr().String()
 	d.listener.Close()
 	if l, err = d.listen(apiAddress, c.Listen); err == nil {
 		return l, nil
 	}
-	back, failed := d.listen(apiAddress, here)
-	if failed == nil {
-		d.listener = back
-		go d.serveHTTP(back)
+	return nil, errors.Join(err, d.listenBack())
+}
+
+// listenBack listens at the present address again, after a configuration with another one was refused.
+func (d *daemon) listenBack() error {
+	d.listener.Close()
+	l, err := d.listen(apiAddress, d.listener.Addr().String())
+	if err == nil {
+		d.listener = l
+		go d.serveHTTP(l)
 	}
-	return nil, errors.Join(err, failed)
+	return err
 }
 
 // move serves the API at another listener, unless that is nil, and under another URL.

@@ -149,12 +149,12 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	if err == nil {
 		err = checkBudget(ctx, c, slices.Concat(clouds, opened), d.Log)
 	}
-	if err == nil {
-		err = d.folder.keepClouds(c)
-	}
 	var listener net.Listener
 	if err == nil {
 		listener, err = d.listenAnew(c)
+	}
+	if err == nil {
+		err = d.folder.keepClouds(c) // before it can rent anything, but after what may refuse it
 	}
 	if err == nil {
 		err = d.goBy(ctx, c, left, slices.Concat(clouds, opened))
@@ -163,6 +163,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		CloseClouds(opened)
 		if listener != nil {
 			listener.Close()
+			err = errors.Join(err, d.listenBack())
 		}
 		return err
 	}
