@@ -56,6 +56,11 @@ func (d *decoder) cloud(name string, n *node) Cloud {
 	d.value(n.with(isCommon), reflect.ValueOf(&c.Common).Elem(), field{})
 	c.own, c.secrets = n.with(func(e entry) bool { return !isCommon(e) }), map[string]drover.Secret{}
 	d.findSecrets(c.own, c.secrets)
+	for _, key := range c.SSH.Keys {
+		if secret, err := (secretSource{file: string(key)}).read(d.dir); err == nil {
+			c.secrets[string(key)] = secret
+		}
+	}
 	c.Decode = func(into any) error {
 		own := &decoder{faults: &faults{file: d.file}, dir: d.dir, others: common}
 		return own.decodeInto(c.own, into)

@@ -57,7 +57,7 @@ type Cloud struct {
 	Dir string `json:"-"` // the folder that relative paths are relative to
 
 	own     *node                    // the driver's own keys
-	secrets map[string]drover.Secret // in own, by where they are kept
+	secrets map[string]drover.Secret // in own, and its login keys, by where they are kept
 }
 
 // Default returns the configuration used without a file: this host, with at most four instances.

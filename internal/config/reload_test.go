@@ -21,8 +21,9 @@ func TestAReloadSees(t *testing.T) {
 	}
 	write("key", "one")
 	write("token", "one")
+	write("login", "one")
 	load := func(text string) *config.Config {
-		c, err := config.Parse("drover.yaml", []byte("version: 1\nfleet: lab\nclouds: {there: {driver: any, token: file:token, region: a}}\n"+text), dir)
+		c, err := config.Parse("drover.yaml", []byte("version: 1\nfleet: lab\nclouds: {there: {driver: any, token: file:token, region: a, ssh: {keys: [login]}}}\n"+text), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +44,9 @@ func TestAReloadSees(t *testing.T) {
 	same("no secret", load(""), false, true)
 	write("token", "two")
 	same("another secret of a driver", load(notify), false, false)
+	write("token", "one")
+	write("login", "two")
+	same("another login key in the same file", load(notify), false, false)
 }
 
 func TestAPipeWithoutAWriterBlocksNobody(t *testing.T) {
