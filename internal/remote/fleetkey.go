@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -119,7 +120,7 @@ func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 
 // readPrivate reads at most limit+1 bytes of a file that only its owner may access.
 func readPrivate(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have no writer
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -34,6 +35,10 @@ func TestLoginKeys(t *testing.T) {
 		}
 		return path
 	}
+	pipe := filepath.Join(folder, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	good := file("good", pem.EncodeToMemory(plain), 0o600)
 	for _, c := range []struct{ name, path, want string }{
 		{"a key without a passphrase is accepted", good, ""},
@@ -41,6 +46,7 @@ func TestLoginKeys(t *testing.T) {
 		{"a key with a passphrase is refused", file("locked", pem.EncodeToMemory(locked), 0o600), "has a passphrase"},
 		{"a file without a key is refused", file("text", []byte("hello"), 0o600), "is not a private key"},
 		{"a missing file is refused", filepath.Join(folder, "none"), "no such file"},
+		{"a pipe is refused at once", pipe, "is not a file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			keys, err := LoadLoginKeys([]string{good, c.path})
