@@ -11,17 +11,24 @@ import (
 )
 
 const (
-	sweepInterval = time.Hour       // between two searches for leftovers of instances
+	sweepDelay    = time.Minute     // until the first search for leftovers of instances: a start has more urgent work
+	sweepInterval = time.Hour       // between two searches
 	sweepTimeout  = 5 * time.Minute // of one search in one cloud
 )
 
-// sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, until ctx ends. A failure is
-// logged and retried an hour later.
+// sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, soon after the start and then
+// hourly until ctx ends. A failure is logged and retried an hour later.
 func (c *Controller) sweepHourly(ctx context.Context) {
-	every(ctx, sweepInterval, func() {
+	sweep := func() {
 		c.Sweep(ctx, driver.Active)
 		c.sweepStored(ctx)
-	})
+	}
+	select {
+	case <-time.After(sweepDelay):
+		sweep()
+		every(ctx, sweepInterval, sweep)
+	case <-ctx.Done():
+	}
 }
 
 // sweepStored removes inputs that no job uses, and recounts results that somebody deleted. A run's own inputs, which

@@ -58,12 +58,17 @@ func TestARunningControllerRemovesLeftovers(t *testing.T) {
 		c.setup = c.newSetup(Setup{Clouds: []Cloud{{Name: "here", Driver: cloud}}}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.sweepHourly(ctx)
-		time.Sleep(sweepInterval)
-		synctest.Wait()
+		for _, want := range []struct {
+			after time.Duration
+			swept []string
+		}{{sweepDelay, []string{"v"}}, {sweepInterval, []string{"v", "v"}}} {
+			time.Sleep(want.after)
+			synctest.Wait()
+			if !slices.Equal(cloud.removed, want.swept) {
+				t.Errorf("removed %q after %v more, want the volume each time but not the shared key", cloud.removed, want.after)
+			}
+		}
 		cancel()
 		synctest.Wait()
-		if !slices.Equal(cloud.removed, []string{"v"}) {
-			t.Errorf("removed %q within an hour, want the volume but not the shared key", cloud.removed)
-		}
 	})
 }
