@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -155,6 +156,10 @@ func read(path string) (data []byte, dir string, err error) {
 	data, err = io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err != nil {
 		return nil, "", drover.Errorf(drover.KindInvalid, "reading %s: %v", path, reason(err))
+	}
+	if info, err := file.Stat(); err == nil && len(data) == 0 && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, "", drover.Errorf(drover.KindInvalid, "%s is a pipe that no program is writing to", path).
+			WithHint("use a file: it is read more than once")
 	}
 	return data, dir, nil
 }

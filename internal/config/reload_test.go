@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,8 +56,11 @@ func TestAPipeWithoutAWriterBlocksNobody(t *testing.T) {
 	}
 	_, whole := config.Load(pipe)
 	_, parts := config.Parse("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\nnotify: {secret: file:pipe}\npools: {web: {size: 1, cloud_init: ./pipe}}\n"), dir)
-	if whole == nil || !strings.Contains(errors.Join(whole, parts).Error(), "pipe is empty") {
-		t.Errorf("got %v, %v", whole, parts)
+	if whole == nil || !strings.Contains(whole.Error(), "a pipe that no program is writing to") {
+		t.Errorf("a configuration: %v", whole)
+	}
+	if parts == nil || !strings.Contains(parts.Error(), "pipe is empty") {
+		t.Errorf("files that a configuration names: %v", parts)
 	}
 }
 
