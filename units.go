@@ -19,9 +19,13 @@ const Dollar Money = 1_000_000_000
 // Money.
 func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
 
-// String renders the amount with four decimals, as in "$0.0420", or with six if it is below a cent.
+// String renders the amount with four decimals, as in "$0.0420", with six if it is below a cent, or with nine, which is
+// exact, if it is below a millionth of a dollar.
 func (m Money) String() string {
-	if m > 0 && m < Dollar/100 {
+	switch {
+	case m > 0 && m < Dollar/1_000_000:
+		return fmt.Sprintf("$%.9f", m.USD())
+	case m > 0 && m < Dollar/100:
 		return fmt.Sprintf("$%.6f", m.USD())
 	}
 	return fmt.Sprintf("$%.4f", m.USD())

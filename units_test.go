@@ -41,9 +41,11 @@ func TestMoney(t *testing.T) {
 			t.Fatalf("%q is %d, %v", text, int64(got), err)
 		}
 	}))
-	t.Run("the text has four decimals", func(t *testing.T) {
-		if s := (42 * drover.Dollar / 1000).String(); s != "$0.0420" {
-			t.Error(s)
+	t.Run("the text has four decimals, or more for a small amount", func(t *testing.T) {
+		for m, want := range map[drover.Money]string{0: "$0.0000", 42_000_000: "$0.0420", 9_999_000: "$0.009999", 1000: "$0.000001", 999: "$0.000000999", 1: "$0.000000001"} {
+			if s := m.String(); s != want {
+				t.Errorf("%d: %s, want %s", m, s, want)
+			}
 		}
 	})
 }
