@@ -105,8 +105,10 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	if len(typed) < 3 {
 		cmd.SuggestionsMinimumDistance = 1 // a short word with two letters changed is another word
 	}
-	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
-		return []string{cmd.CommandPath() + " " + like[0]}
+	for _, like := range cmd.SuggestionsFor(typed) {
+		if len(typed) > 3 || strings.HasPrefix(typed, like[:1]) { // so is one that begins differently
+			return []string{cmd.CommandPath() + " " + like}
+		}
 	}
 	return nil
 }
