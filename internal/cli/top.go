@@ -43,7 +43,7 @@ func (a *app) top(ctx context.Context, svc drover.Service, every time.Duration) 
 	}
 	m := &topModel{ctx: ctx, svc: svc, every: every, seen: first, paint: painter(a.color)}
 	if !a.screen {
-		m.width, m.height = 100, 40
+		m.once, m.width, m.height = true, 100, 40
 		_, err := fmt.Fprintln(a.out, m.screen())
 		return err
 	}
@@ -97,8 +97,9 @@ type topModel struct {
 	seen   glimpse
 	err    error // of the last refresh
 	still  bool
-	list   int // which one is shown
-	from   int // its first line
+	once   bool // printed once, so there are no keys
+	list   int  // which one is shown
+	from   int  // its first line
 	width  int
 	height int
 }

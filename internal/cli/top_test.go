@@ -80,6 +80,12 @@ func TestTop(t *testing.T) {
 			press(m, tea.KeyTab)
 		}
 	})
+	t.Run("a snapshot names no keys", func(t *testing.T) {
+		var out strings.Builder
+		if err := (&app{out: &out}).top(t.Context(), watched{}, time.Second); err != nil || !strings.Contains(out.String(), "[instances]") || strings.Contains(out.String(), "quit") {
+			t.Errorf("%v:\n%s", err, &out)
+		}
+	})
 	t.Run("the screen has colours only on request", func(t *testing.T) {
 		if colored := model(true).screen(); !strings.Contains(colored, "\x1b[34m") {
 			t.Error(colored)

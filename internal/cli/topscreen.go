@@ -175,7 +175,10 @@ func (m *topModel) tabs() string {
 		}
 	}
 	hint := "  tab: next  space: pause  q: quit"
-	if m.still {
+	switch {
+	case m.once:
+		hint = ""
+	case m.still:
 		hint = "  paused; space continues"
 	}
 	return strings.Join(names, " ") + m.paint.dim(hint)
