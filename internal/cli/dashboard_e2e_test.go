@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -230,6 +232,15 @@ func TestDashboard(t *testing.T) {
 		b.wantText(fmt.Sprintf("line %d\n", seen+5))
 		b.wantMarked()
 	})
+	t.Run("a page updates itself however late its scripts arrive", func(t *testing.T) {
+		b.t = t
+		b.do(chromedp.Navigate(lateScripts(t, b.url)))
+		b.mark()
+		p.drover("submit", "--name", "late", "--", "true")
+		b.wantText("late")
+		b.wantMarked()
+		b.open("/")
+	})
 	t.Run("a job blocked by a budget is explained", func(t *testing.T) {
 		b.t = t
 		b.open("/jobs/3")
@@ -331,6 +342,47 @@ func TestDashboard(t *testing.T) {
 		b.open("/jobs")
 		b.wantText("Not logged in")
 	})
+}
+
+// lateScripts returns the URL of a proxy for the dashboard: the live pages' extension of htmx arrives only once htmx
+// itself has run.
+func lateScripts(t *testing.T, dashboard string) string {
+	target, err := url.Parse(dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan struct{})
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Accept-Encoding")
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if !strings.Contains(r.Request.URL.Path, "htmx.min.js") {
+				return nil
+			}
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(r.Body, strings.NewReader("\nsetTimeout(() => fetch('/ran'))")), r.Body}
+			r.ContentLength = -1
+			r.Header.Del("Content-Length")
+			return nil
+		},
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ran":
+			close(ran)
+			return
+		case strings.Contains(r.URL.Path, "hx-sse"):
+			<-ran
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // pagesOf returns pages, each with some content.
