@@ -168,6 +168,9 @@ func (b *tab) picture(path, name string) {
 		if wide := evaluate[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth"); wide {
 			b.t.Errorf("%s is wider than a window of %d", path, look.width)
 		}
+		if broken := evaluate[bool](b, `[...document.querySelectorAll(".jobs tbody th a")].some(a => { a.textContent = 1234567; return a.getClientRects().length > 1 })`); broken {
+			b.t.Errorf("%s: the number of a job does not fit on a line in a window of %d", path, look.width)
+		}
 		png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		if err != nil {
 			b.t.Fatal(err)
@@ -196,6 +199,7 @@ jobs:
     labels: {project: poor}
   - name: bad
     command: ["sh", "-c", "echo oh no >&2; exit 3"]
+    labels: {long: a-label-that-is-much-longer-than-a-line-of-a-window-of-the-width-of-a-phone-has-room-for}
 `
 
 func TestDashboard(t *testing.T) {
