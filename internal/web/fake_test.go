@@ -32,6 +32,7 @@ type fake struct {
 	logs      func(drover.LogRequest) io.ReadCloser
 	state     drover.JobState
 	err       error
+	quiet     bool // no events
 }
 
 func (f *fake) ask(words ...string) {
@@ -152,6 +153,9 @@ func (f *fake) Costs(context.Context, drover.CostFilter) (drover.Costs, error) {
 }
 
 func (f *fake) Events(context.Context, drover.EventFilter) iter.Seq2[drover.Event, error] {
+	if f.quiet {
+		return func(func(drover.Event, error) bool) {}
+	}
 	return func(yield func(drover.Event, error) bool) { yield(filled[drover.Event](), f.err) }
 }
 

@@ -67,7 +67,9 @@ func (h *Handler) overview(ctx context.Context, r *request) (any, error) {
 	}
 	o.Queue = partsOf([]drover.JobState{drover.JobRunning, drover.JobQueued}, status.Jobs)
 	o.Waiting, o.Stand = most(status.Waiting), most(status.Standing)
-	o.Month = h.sums.month(r)
+	if o.Month = h.sums.month(r); o.Month != nil {
+		o.Spent = max(o.Spent, *o.Month) // the total is as of the controller's last decision, which may be earlier
+	}
 	page, err := r.svc.Jobs(ctx, drover.JobFilter{Newest: true, Limit: 8})
 	if err != nil {
 		return nil, err

@@ -628,6 +628,20 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the overview's total is never below the month's costs", func(t *testing.T) {
+		b := letIn(t, &fake{costs: func() (drover.Costs, error) { return drover.Costs{Total: drover.CostLine{Cost: 12345}}, nil }}, drover.RoleView)
+		if _, text, _ := b.get("/"); strings.Count(text, "<dd>$12,345.00</dd>") != 2 {
+			t.Error(text)
+		}
+	})
+	t.Run("events before the controller's start are not denied", func(t *testing.T) {
+		b := letIn(t, &fake{quiet: true}, drover.RoleView)
+		for _, path := range []string{"/", "/events"} {
+			if _, text, _ := b.get(path); !strings.Contains(text, "No events since the controller started.") {
+				t.Errorf("%s: %s", path, text)
+			}
+		}
+	})
 	t.Run("costs are added up only for the periods that there are", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		for _, since := range []string{"24h", "a", "b"} {
