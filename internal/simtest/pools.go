@@ -76,11 +76,12 @@ func (w *World) counted(s *pool.Spec) members {
 			continue
 		}
 		m.places[placeOf(in)]++
+		taken := s.Kind == drover.PoolSpare && in.Owner != "" && in.Owner != drover.Everyones // by one user, so that it is not spare
 		outdated := in.Template != "" && in.Template != s.Template || s.MaxAge > 0 && cmp.Or(in.Created, in.Asked).Add(s.MaxAge) <= w.controller.now()
 		if in.Idle == drover.IdleHold || !outdated {
 			m.stay[placeOf(in)]++
 		}
-		if m.all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Reservations) > 0 || w.Disk.used(in.ID) {
+		if m.all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Reservations) > 0 || w.Disk.used(in.ID) || taken {
 			m.held++
 		}
 	}

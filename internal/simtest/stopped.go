@@ -225,7 +225,8 @@ func (w *World) stoppedAsWished() {
 // boots returns how many of a pool's instances are not ready yet, and may be stopped once they are.
 func (w *World) boots(s *pool.Spec) (n int) {
 	for _, in := range w.Disk.instances {
-		if in.Pool == s.Name && (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && w.counts(in, s) {
+		unchecked := s.CheckWithin > 0 && in.Passed == 0
+		if in.Pool == s.Name && (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || unchecked) && w.counts(in, s) {
 			n++
 		}
 	}

@@ -136,12 +136,12 @@ type member struct {
 func Reconcile(in Input) Plan {
 	r := &round{Input: in, in: map[Place]int{}, old: map[Place]int{}}
 	r.sort()
+	r.dismiss()
 	r.plan.Wanted = r.wanted()
 	r.retire()
 	old := r.outdated()
 	r.stop()
 	r.shrink()
-	r.dismiss()
 	r.replace()
 	r.evacuate()
 	r.start()
@@ -276,8 +276,11 @@ func (r *round) shrink() {
 
 // dismiss releases a spare pool's instances that their user no longer needs: to other users, they are not spare.
 func (r *round) dismiss() {
-	taken := func(m *member) bool { return m.Taken && r.removable(m) }
-	for at := r.pick(taken); at >= 0 && r.Spec.Kind == drover.PoolSpare; at = r.pick(taken) {
+	if r.Spec.Kind != drover.PoolSpare {
+		return
+	}
+	taken := func(m *member) bool { return m.Taken && !m.Held && r.idle(m) }
+	for at := r.pick(taken); at >= 0; at = r.pick(taken) {
 		r.release(at, Surplus)
 	}
 }
@@ -292,6 +295,11 @@ func (r *round) removable(m *member) bool {
 	case r.Spec.Kind != drover.PoolSpare || r.Spec.Max > 0 && len(r.counted) > r.Spec.Max:
 		return true
 	}
+	return r.idle(m)
+}
+
+// idle reports whether an instance runs nothing, and need not be kept any more.
+func (r *round) idle(m *member) bool {
 	r.next(m.Keep)
 	return m.Busy == 0 && m.Keep <= r.Now
 }
