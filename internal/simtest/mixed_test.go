@@ -72,14 +72,8 @@ func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
 		j.Queued = engine.RangesOf(j.Array)
 	}
 	j.Shape = drover.Shape{Need: need, Spot: []drover.SpotPolicy{drover.SpotPrefer, drover.SpotPrefer, drover.SpotNever, drover.SpotRequire}[dice.IntN(4)]}
-	if j.Gang == 0 && one(4) {
-		j.Shape.Placement.Zone = zones[dice.IntN(2)]
-	}
-	if j.Gang == 0 && one(6) && need.CPU <= 1500 && need.Memory <= 2*drover.GiB {
-		j.Shape.Placement.Type = []string{"small", "large"}[dice.IntN(2)]
-	}
-	if one(4) {
-		j.Shape.Placement.MaxPrice = payable(j.Shape, dice)
+	if j.Gang == 0 { // the limits may admit only one instance of a kind
+		j.Shape.Placement = mixedPlacement(j.Shape, dice)
 	}
 	for before := int64(1); before < number; before++ {
 		switch dice.IntN(16) {
@@ -93,6 +87,20 @@ func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
 		j.Retry = drover.Retry{Times: 100, Delay: time.Duration(dice.IntN(60)) * time.Second}
 	}
 	return timed(seed*100+uint64(number), []engine.Job{j})[0]
+}
+
+// mixedPlacement returns a placement that leaves the shape an offering in each cloud.
+func mixedPlacement(s drover.Shape, dice *rand.Rand) (p drover.Placement) {
+	if dice.IntN(4) == 0 {
+		p.Zone = zones[dice.IntN(2)]
+	}
+	if dice.IntN(6) == 0 && s.Need.CPU <= 1500 && s.Need.Memory <= 2*drover.GiB {
+		p.Type = []string{"small", "large"}[dice.IntN(2)]
+	}
+	if s.Placement = p; dice.IntN(4) == 0 {
+		p.MaxPrice = payable(s, dice)
+	}
+	return p
 }
 
 // payable returns a maximum price that suits the shape, even once prices have doubled.

@@ -65,7 +65,10 @@ func (q *Queue) Remove(number int64) { q.jobs.remove(number) }
 func (q *Queue) Followers(of int64) []int64 {
 	all := slices.Compact(slices.Sorted(slices.Values(q.followers[of])))
 	delete(q.followers, of)
-	return all
+	return slices.DeleteFunc(all, func(n int64) bool { // it ended, and perhaps was requeued without the dependency
+		j := q.Job(n)
+		return j == nil || !slices.Contains(j.After, of) && !slices.Contains(j.AfterAny, of)
+	})
 }
 
 // KeyOf returns the class of the job's elements, except those with more memory.

@@ -151,6 +151,18 @@ func TestQueue(t *testing.T) {
 			t.Errorf("followers: %v", got)
 		}
 	})
+	t.Run("forgets the followers that are requeued without the dependency", func(t *testing.T) {
+		q := queue.New(nil)
+		two := array(2, 1)
+		two.After = []int64{1}
+		q.Add(&two)
+		q.Remove(2)
+		again := array(2, 1)
+		q.Add(&again)
+		if got := q.Followers(1); len(got) > 0 {
+			t.Errorf("followers: %v", got)
+		}
+	})
 	t.Run("distinguishes only relevant labels", func(t *testing.T) {
 		q := queue.New([]string{"project", "team"})
 		one, two := array(1, 1), array(2, 1)
