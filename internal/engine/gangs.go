@@ -213,7 +213,7 @@ func (e *Engine) drop(w *admission, g *group, why Verdict, first int) {
 	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
 	}
-	if !g.Unschedulable {
+	if !g.Unschedulable || why.Cause != drover.ReasonGang { // otherwise the plan has said why
 		e.markUnschedulable([]*group{g}, why)
 	}
 	g.Deferred, e.pending.GangDropped, e.pending.Place = true, true, true
