@@ -10,8 +10,8 @@ import (
 	"drover/internal/engine"
 )
 
-// mixed returns a world with a mixture of jobs, users and settings, whose jobs come one after the other. Half of the
-// worlds have no bad luck; in others, people make wishes.
+// mixed returns a world with a mixture of jobs and users. The jobs come one after the other, and the settings change.
+// Half of the worlds have no bad luck; in others, people make wishes.
 func mixed(seed uint64) Recipe {
 	dice := rand.New(rand.NewPCG(seed, 9))
 	r := Recipe{Seed: seed, Settings: varied(seed, cloudsCD())}
@@ -29,17 +29,22 @@ func mixed(seed uint64) Recipe {
 	}
 	at := time.Duration(0)
 	for n := range 2 + dice.IntN(9) {
-		r.Jobs = append(r.Jobs, mixedJob(int64(n+1), seed, dice))
+		r.Jobs = append(r.Jobs, mixedJob(int64(n+1), r, dice))
 		if n > 0 {
 			at += time.Duration(dice.IntN(400)) * time.Second
 			r.Late = append(r.Late, at)
 		}
 	}
+	for range dice.IntN(4) {
+		to := varied(dice.Uint64(), r.Settings)
+		to.Lifecycle.Sharing = r.Settings.Lifecycle.Sharing
+		r.Changes = append(r.Changes, Change{time.Duration(dice.IntN(2400)) * time.Second, to})
+	}
 	return r.pooled()
 }
 
 // mixedJob returns a job that fits the world's clouds, budgets and limits.
-func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
+func mixedJob(number int64, r Recipe, dice *rand.Rand) engine.Job {
 	one := func(n int) bool { return dice.IntN(n) == 0 }
 	j := engine.Job{Number: number, Name: fmt.Sprint("job", number), Attempts: 100, Priority: 1 + dice.IntN(3), Queued: engine.Ranges{{First: -1, Last: -1}}}
 	j.User = []string{"ada", "bob", "cyd"}[dice.IntN(3)]
@@ -61,10 +66,10 @@ func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
 		j.Array = drover.Array{First: dice.IntN(2), Set: true}
 		n := 1 + dice.IntN(30)
 		switch {
-		case one(3) && most > 1000: // a gang may need several instances
+		case one(3) && most > 1000:
 			j.Gang = 2 + dice.IntN(2)
 			n = j.Gang * (1 + dice.IntN(3))
-			need.CPU = min(need.CPU, most/drover.MilliCPU(j.Gang))
+			need.CPU, need.Memory = min(need.CPU, 1500), min(need.Memory, 2*drover.GiB) // small instances, so that the budgets allow one for each element
 		case one(3):
 			j.MaxRunning = 1 + dice.IntN(5)
 		}
@@ -72,7 +77,7 @@ func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
 		j.Queued = engine.RangesOf(j.Array)
 	}
 	j.Shape = drover.Shape{Need: need, Spot: []drover.SpotPolicy{drover.SpotPrefer, drover.SpotPrefer, drover.SpotNever, drover.SpotRequire}[dice.IntN(4)]}
-	if j.Gang == 0 { // the limits may admit only one instance of a kind
+	if j.Gang == 0 && r.Luck.Odds[OutOfMemory] == 0 { // a gang may need several instances, and more memory other types
 		j.Shape.Placement = mixedPlacement(j.Shape, dice)
 	}
 	for before := int64(1); before < number; before++ {
@@ -86,7 +91,7 @@ func mixedJob(number int64, seed uint64, dice *rand.Rand) engine.Job {
 	if one(4) {
 		j.Retry = drover.Retry{Times: 100, Delay: time.Duration(dice.IntN(60)) * time.Second}
 	}
-	return timed(seed*100+uint64(number), []engine.Job{j})[0]
+	return timed(r.Seed*100+uint64(number), []engine.Job{j})[0]
 }
 
 // mixedPlacement returns a placement that leaves the shape an offering in each cloud.

@@ -178,6 +178,13 @@ func (w *World) reload() {
 	w.tell(engine.Configured{Settings: w.settings})
 }
 
+// change gives the controller other settings for jobs and instances.
+func (w *World) change(to engine.Settings) {
+	s := &w.settings
+	s.Lifecycle, s.Keep, s.Mix, s.SpotShare, s.Shares, s.GrowMemory = to.Lifecycle, to.Keep, to.Mix, to.SpotShare, to.Shares, to.GrowMemory
+	w.tell(engine.Configured{Settings: w.settings})
+}
+
 // drainAll drains the controller, and starts another after a while.
 func (w *World) drainAll() {
 	c := w.controller

@@ -39,12 +39,19 @@ type Recipe struct {
 	Luck     Luck
 	Settings engine.Settings
 	Jobs     []engine.Job
+	Changes  []Change        // of the settings
 	Late     []time.Duration // submit as many of the last jobs only after these times, in ascending order
 	GiveUp   time.Duration   // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
 	Lose     time.Duration   // lose the store after this long; 0: never
 	Copy     time.Duration   // copy the store after this long
 	PutBack  time.Duration   // put the copy in the store's place after this long, and again after twice that; 0: never. Jobs of priority 0 are started once the copy exists
 	Closely  bool            // check the engine itself in each step, not only now and then
+}
+
+// Change is when a controller gets other settings: those that people do not change.
+type Change struct {
+	At time.Duration
+	To engine.Settings
 }
 
 // World is the modelled world.
@@ -195,6 +202,9 @@ func (w *World) status() string {
 // foretell schedules what the recipe sets a time for.
 func (w *World) foretell() {
 	r := w.recipe
+	for _, c := range r.Changes {
+		w.after(c.At, func() { w.change(c.To) })
+	}
 	for _, at := range r.Late[len(r.Late)-w.late:] {
 		w.after(at, w.submitLate)
 	}
