@@ -10,7 +10,8 @@ import (
 
 // The controller can check the health of a pool's instances by connecting to a port of each.
 //
-//   - An instance is ready for its pool once its check has passed. If it does not pass in time, it is broken.
+//   - An instance is ready for its pool once its check has passed. If it does not pass in time, it is broken, or, while
+//     jobs run there, unhealthy.
 //   - An instance whose check fails is unhealthy and is replaced. But checks also fail if the controller's own network
 //     does. So either another instance of the cloud must have passed meanwhile, or there are fewer instances than
 //     suffice to assume a partition.
@@ -68,9 +69,10 @@ func (e *Engine) passed(in *fleet.Member) {
 	}
 }
 
-// announceReady announces once that an instance is ready, after its first passed check if it has one.
+// announceReady announces once that an instance is ready, after its first passed check if it has one. An unhealthy one is
+// announced when it recovers.
 func (e *Engine) announceReady(in *fleet.Member) {
-	if in.ReadyHookPending = e.checked(in) && in.Passed == 0; in.ReadyHookPending {
+	if in.ReadyHookPending = e.checked(in) && in.Passed == 0; in.ReadyHookPending || in.Unhealthy != nil {
 		return
 	}
 	if !e.inGroup(in) { // their nodes have to join first
