@@ -169,7 +169,9 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 // beginBoot makes a stopped instance count as booting from now on. It has to pass its health check again.
 func (e *Engine) beginBoot(in *fleet.Member) {
 	in.Passed = 0
-	e.adapt(in)
+	if e.adapt(in); in.NoJobs {
+		e.dropAllReservations(in)
+	}
 	in.Switched, in.Silent, in.Known = e.s.Now, e.s.Now, e.s.Now
 	in.Fails, in.Retry, in.Tried, in.Unlocated, in.Halting = 0, 0, false, false, false
 	in.Reason = in.Remark()
