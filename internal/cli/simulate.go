@@ -126,11 +126,11 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		}
 		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
 		in.MaxWait = f.maxWait
-		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
-			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
+		if in.MemoryPerCPU, err = config.ParseSize(f.memory); err != nil {
+			return fmt.Errorf("--memory-per-vcpu: %w", err)
 		}
-		if m := in.MemoryPerCPU; m > drover.TiB || m > 0 && m < drover.MiB {
-			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu %s is not between 1Mi and 1Ti", f.memory)
+		if in.MemoryPerCPU > drover.TiB {
+			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu %s is more than 1Ti", f.memory)
 		}
 		for _, p := range policies {
 			r, err := simulate.Run(ctx, in, p)

@@ -118,7 +118,7 @@ func ParseDuration(text string) (time.Duration, error) {
 // meant.
 func ParseSize(text string) (drover.Bytes, error) {
 	b, err := drover.ParseBytes(text)
-	if _, plain := strconv.Atoi(text); plain == nil && b > 0 && b < drover.MiB {
+	if n, plain := strconv.ParseFloat(text, 64); err == nil && plain == nil && n > 0 && b < drover.MiB {
 		return 0, drover.Errorf(drover.KindInvalid, "the size %s has no unit", quote(text)).WithHint("write %[1]sMi or %[1]sGi", text)
 	}
 	if err == nil {

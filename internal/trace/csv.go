@@ -153,7 +153,7 @@ func size(text string) (drover.Bytes, error) {
 	switch {
 	case err == nil && b > mostMemory:
 		err = errors.New(quoted(text) + " is more than 1024Ti")
-	case err == nil && b > 0 && b < drover.MiB: // a number of MiB or GiB without its unit
+	case err == nil && b < drover.MiB && strings.ContainsAny(text, "123456789"): // a number of MiB or GiB without its unit
 		err = errors.New(quoted(text) + " is less than 1Mi (write, for example, 512Mi or 16Gi)")
 	}
 	return b, err

@@ -152,6 +152,7 @@ func TestFaults(t *testing.T) {
 		"a time that is too long":      {"a.csv", "submit,runtime,vcpus\n1,90000h,1\n", `a.csv:2:3: runtime: "90000h" is more than 10 years`},
 		"a negative time":              {"a.csv", "submit,runtime,vcpus\n1,-1,1\n", `a.csv:2:3: runtime: "-1" is negative`},
 		"a size without its unit":      {"a.csv", "submit,runtime,vcpus,memory\n1,1,1,4096\n", `a.csv:2:7: memory: "4096" is less than 1Mi (write, for example, 512Mi or 16Gi)`},
+		"a part of a unit":             {"a.csv", "submit,runtime,vcpus,memory\n1,1,1,0.5\n", `a.csv:2:7: memory: "0.5" is less than 1Mi (write, for example, 512Mi or 16Gi)`},
 		"times with and without dates": {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs must have dates, or none"},
 		"no vCPUs":                     {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
 		"an invalid spot policy":       {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
