@@ -106,7 +106,7 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 		cmd.SuggestionsMinimumDistance = 1 // a short word with two letters changed is another word
 	}
 	for _, like := range cmd.SuggestionsFor(typed) {
-		if len(typed) > 3 || strings.HasPrefix(typed, like[:1]) { // so is one that begins differently
+		if len(typed) > 3 || strings.HasPrefix(strings.ToLower(typed), like[:1]) { // so is one that begins differently
 			return []string{cmd.CommandPath() + " " + like}
 		}
 	}
