@@ -44,7 +44,7 @@ type Pool struct {
 	Max       int            `json:"max,omitempty"`           // for a node group: the most that its autoscaler may request
 	Instances int            `json:"instances"`               // that count toward Wanted: held ones do; draining, broken and interrupted ones do not
 	Ready     int            `json:"ready"`                   // how many of Instances are ready
-	Idle      int            `json:"idle,omitempty"`          // how many of Ready are not held and have no job; of a spare pool, Wanted is the number of these
+	Idle      int            `json:"idle,omitempty"`          // how many of Ready are not held and have no job; of a spare pool, any user's jobs may use these, and Wanted is their number
 	ByZone    map[string]int `json:"by_zone"`                 // Instances by CLOUD/ZONE
 	Leaving   int            `json:"leaving,omitempty"`       // draining, broken, interrupted or stopping
 	Outdated  int            `json:"outdated,omitempty"`      // how many of Instances were made from an older template

@@ -78,7 +78,11 @@ func (p *player) pools() {
 		for _, z := range slices.Sorted(maps.Keys(one.ByZone)) {
 			zones = append(zones, fmt.Sprintf("%s %d", z, one.ByZone[z]))
 		}
-		p.print("%s: %s %d; %d count, %d ready, %d outdated, %d leave [%s]", one.Name, one.Kind, one.Wanted, one.Instances, one.Ready, one.Outdated, one.Leaving, strings.Join(zones, ", "))
+		ready := fmt.Sprint(one.Ready, " ready")
+		if one.Kind == drover.PoolSpare {
+			ready += fmt.Sprintf(" (%d idle)", one.Idle)
+		}
+		p.print("%s: %s %d; %d count, %s, %d outdated, %d leave [%s]", one.Name, one.Kind, one.Wanted, one.Instances, ready, one.Outdated, one.Leaving, strings.Join(zones, ", "))
 		if one.Keeps+one.Stopped+one.Lent > 0 {
 			p.print("  %d stopped of %d, %d lent", one.Stopped, one.Keeps, one.Lent)
 		}
