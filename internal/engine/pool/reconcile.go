@@ -279,7 +279,7 @@ func (r *round) dismiss() {
 	if r.Spec.Kind != drover.PoolSpare {
 		return
 	}
-	taken := func(m *member) bool { return m.Taken && !m.Held && r.idle(m) }
+	taken := func(m *member) bool { return m.Taken && m.Ready && !m.Held && r.idle(m) }
 	for at := r.pick(taken); at >= 0; at = r.pick(taken) {
 		r.release(at, Surplus)
 	}
