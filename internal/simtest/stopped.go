@@ -126,6 +126,17 @@ func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	}
 }
 
+// jobless reports whether an instance of a pool for jobs may run none any more, for the way that users share it.
+func (w *World) jobless(in engine.Instance, s *pool.Spec) bool {
+	switch w.controller.settings.Lifecycle.Sharing {
+	case drover.ShareEveryone:
+		return s.Jobs && in.Owner != drover.Everyones
+	case drover.ShareUser:
+		return s.Jobs && (in.Owner == drover.Everyones || in.Owner == "" && in.Used)
+	}
+	return false
+}
+
 // mayLeaveStopped checks a stopped instance that is about to go: its pool no longer wants it, a person or the fleet's
 // end removes it, or its cloud cannot start it.
 func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
@@ -137,7 +148,7 @@ func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
 	case drover.ReasonVanished, drover.ReasonInterrupted, drover.ReasonSilent, drover.ReasonIdle, drover.ReasonBootTimeout:
 		w.fail("instance %s is kept stopped, and is to go: %s", in.Name, why.Text)
 	case drover.ReasonPool:
-		if s != nil && s.Allows(placeOf(in)) && in.Template == s.Template && w.stoppedOf(s) <= s.Stopped {
+		if s != nil && s.Allows(placeOf(in)) && in.Template == s.Template && !w.jobless(in, s) && w.stoppedOf(s) <= s.Stopped {
 			w.fail("instance %s of pool %s is to go, of which %d are stopped and %d should be", in.Name, s.Name, w.stoppedOf(s), s.Stopped)
 		}
 	}
