@@ -38,7 +38,7 @@ func TestStaticOfferings(t *testing.T) {
 			got = append(got, strings.Join([]string{o.Type.Name, o.Type.ProviderType, o.Zone, string(o.Market), o.Price.String()}, " "))
 		}
 		want := []string{
-			"w w a on_demand $0.000000", "w w a spot $1.0000", "w w b on_demand $0.000000", "w w b spot $1.0000",
+			"w w a on_demand $0.000000008", "w w a spot $1.0000", "w w b on_demand $0.000000008", "w w b spot $1.0000",
 			"x t1 a on_demand $1.0000", "x t1 a spot $0.2500", "x t1 b on_demand $1.0000", "x t1 b spot $0.2500",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
