@@ -52,23 +52,23 @@ func TestSweep(t *testing.T) {
 
 // covers C7
 func TestARunningControllerRemovesLeftovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cloud := &littered{}
-		c := &Controller{cfg: Config{Fleet: "test", Log: slog.New(slog.DiscardHandler)}}
-		c.setup = c.newSetup(Setup{Clouds: []Cloud{{Name: "here", Driver: cloud}}}, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		go c.sweepHourly(ctx)
-		for _, want := range []struct {
-			after time.Duration
-			swept []string
-		}{{sweepDelay, []string{"v"}}, {sweepInterval, []string{"v", "v"}}} {
-			time.Sleep(want.after)
+	for _, tt := range []struct {
+		after time.Duration
+		swept []string
+	}{{sweepDelay - 1, nil}, {sweepDelay, []string{"v"}}, {sweepDelay + sweepInterval, []string{"v", "v"}}} {
+		synctest.Test(t, func(t *testing.T) {
+			cloud := &littered{}
+			c := &Controller{cfg: Config{Fleet: "test", Log: slog.New(slog.DiscardHandler)}}
+			c.setup = c.newSetup(Setup{Clouds: []Cloud{{Name: "here", Driver: cloud}}}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			go c.sweepHourly(ctx)
+			time.Sleep(tt.after)
 			synctest.Wait()
-			if !slices.Equal(cloud.removed, want.swept) {
-				t.Errorf("removed %q after %v more, want the volume each time but not the shared key", cloud.removed, want.after)
+			cancel()
+			synctest.Wait()
+			if !slices.Equal(cloud.removed, tt.swept) {
+				t.Errorf("removed %q within %v, want the volume each time but not the shared key", cloud.removed, tt.after)
 			}
-		}
-		cancel()
-		synctest.Wait()
-	})
+		})
+	}
 }
