@@ -76,7 +76,7 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 		if v.Ready {
 			now.Ready++
 		}
-		if v.Ready && v.Busy == 0 && !v.Held && !(v.Taken && p.spec.Kind == drover.PoolSpare) {
+		if v.Ready && v.Busy == 0 && !v.Held && !v.Taken {
 			now.Idle++
 		}
 		if v.Template != "" && v.Template != p.spec.Template {

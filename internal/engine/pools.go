@@ -325,11 +325,12 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	if in.Rests() {
 		price = in.RunPrice
 	}
+	spec := e.poolSpec(in)
 	return pool.View{
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: in.Retry, Lent: in.Lent && (busy > 0 || !in.State.Ready()),
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
 		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.passesCheck(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
-		Taken: in.Owner != "" && !in.Isolated(), Useless: e.jobless(in),
+		Taken: spec != nil && spec.Kind == drover.PoolSpare && in.Owner != "" && !in.Isolated(), Useless: e.jobless(in),
 	}
 }
 

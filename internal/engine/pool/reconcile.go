@@ -43,7 +43,7 @@ type View struct {
 	Going                bool        // draining, broken, interrupted or ending: it does not count
 	Stopped              bool        // kept stopped; it does not count
 	Lent                 bool        // started for jobs, which use it or will
-	Taken                bool        // only one user's jobs may use it
+	Taken                bool        // in a spare pool: only one user's jobs may use it
 	Useless              bool        // no jobs may use it any more, though they are what it is for
 	Stoppable, Startable bool        // now
 	Retry                drover.Time // when it may become startable
@@ -276,9 +276,6 @@ func (r *round) shrink() {
 
 // dismiss releases a spare pool's instances that their user no longer needs: to other users, they are not spare.
 func (r *round) dismiss() {
-	if r.Spec.Kind != drover.PoolSpare {
-		return
-	}
 	taken := func(m *member) bool { return m.Taken && m.Ready && !m.Held && r.idle(m) }
 	for at := r.pick(taken); at >= 0; at = r.pick(taken) {
 		r.release(at, Surplus)

@@ -38,9 +38,7 @@ func (r *round) retire() {
 // first.
 func (r *round) stop() {
 	for r.missing() > 0 && r.outdated() == 0 && len(r.counted) > r.plan.Wanted && r.ready > r.plan.Wanted {
-		at := r.pick(func(m *member) bool {
-			return m.Stoppable && m.Ready && !m.Held && m.Busy == 0 && !(m.Taken && r.Spec.Kind == drover.PoolSpare)
-		})
+		at := r.pick(func(m *member) bool { return m.Stoppable && m.Ready && !m.Held && m.Busy == 0 && !m.Taken })
 		if at < 0 {
 			return
 		}
