@@ -60,19 +60,23 @@ func nonzero[T comparable](v T) string {
 	return fmt.Sprint(v)
 }
 
-// samePath reports whether a typed path and an absolute path lead to the same place. Neither need exist.
-func samePath(typed, path string) bool {
-	if typed == "" || path == "" {
-		return typed == path
+// samePath reports whether two paths lead to the same place. Neither need exist.
+func samePath(one, other string) bool {
+	if one == "" || other == "" {
+		return one == other
 	}
-	abs, err := filepath.Abs(typed)
-	if err != nil || abs == path {
-		return err == nil
-	}
-	a, err := os.Stat(abs)
+	first, err := filepath.Abs(one)
 	if err != nil {
 		return false
 	}
-	b, err := os.Stat(path)
+	second, err := filepath.Abs(other)
+	if err != nil || first == second {
+		return err == nil
+	}
+	a, err := os.Stat(first)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(second)
 	return err == nil && os.SameFile(a, b)
 }

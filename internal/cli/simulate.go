@@ -202,17 +202,11 @@ func (f simulateFlags) sparesInputs(inputs []string) error {
 		flag, path string
 		others     []string
 	}{{"chart", f.chart, inputs}, {"csv", f.csv, append(inputs, f.chart)}} {
-		if into.path != "" && slices.ContainsFunc(into.others, func(path string) bool { return sameFile(path, into.path) }) {
+		if into.path != "" && slices.ContainsFunc(into.others, func(path string) bool { return samePath(path, into.path) }) {
 			return drover.Errorf(drover.KindInvalid, "--%s would overwrite %s, which this command also uses", into.flag, into.path).WithHint("name another file")
 		}
 	}
 	return nil
-}
-
-func sameFile(a, b string) bool {
-	first, err := os.Stat(a)
-	second, otherErr := os.Stat(b)
-	return filepath.Clean(a) == filepath.Clean(b) || err == nil && otherErr == nil && os.SameFile(first, second)
 }
 
 // parseShare parses a share, such as 0.5%.
