@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"cmp"
 	"slices"
 
 	"drover"
@@ -60,7 +59,7 @@ func left(plan drover.Plan, demand int) (n int) {
 func overtaken(plan drover.Plan) (demands []int) {
 	last := -1
 	for _, b := range plan.Purchases {
-		last = max(last, slices.MinFunc(b.Loads, func(a, b drover.Load) int { return cmp.Compare(a.Demand, b.Demand) }).Demand)
+		last = max(last, b.Loads[0].Demand) // loads are in the order of their demands
 	}
 	for _, u := range plan.Unmet {
 		if u.Demand < last {
