@@ -54,14 +54,14 @@ func (e *Engine) passed(in *fleet.Member) {
 	in.Unfit, in.Vouched = nil, false
 	if c := e.cloud(in.Cloud); c != nil && c.Checks != (Partition{}) {
 		if c.Checks.Since != 0 {
-			e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s passes its health check: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
+			e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s has passed its health check: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 		}
 		e.setChecks(c, Partition{})
 		e.touchUnfit(c)
 	}
 	if in.Passed == 0 {
 		in.Passed = e.s.Now
-		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s passes its health check", in.Name), Instance: in.Name})
+		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s has passed its health check", in.Name), Instance: in.Name})
 		e.announceReady(in)
 		e.adapt(in)
 		e.pending.Place, e.pending.Plan = true, true
@@ -108,7 +108,7 @@ func (e *Engine) checkHealth(in *fleet.Member) {
 }
 
 // checkFails is the prefix of the reason while a check fails.
-const checkFails = "its health check fails: "
+const checkFails = "its health check is failing: "
 
 // unfitWords returns the last check's failure, as a suffix for a message.
 func unfitWords(in *fleet.Member) string {
@@ -208,7 +208,7 @@ func (e *Engine) forgetChecks() {
 
 // whyUnchecked explains why no instance of a cloud is given up for its health.
 func (e *Engine) whyUnchecked(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network has failed, and keeps the instances", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s is passing its health check: the controller assumes that its own network has failed, and keeps the instances", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Checks.Since, Until: later(e.doubtEnds(c.Checks), e.s.Now)}
 }
 

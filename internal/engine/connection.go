@@ -49,7 +49,7 @@ func (e *Engine) probeFailed(in *fleet.Member, how string) {
 	if in.Idle == drover.IdleRun {
 		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	}
-	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "drains"}
+	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "is draining"}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: new(why.Reason())})
 }
 

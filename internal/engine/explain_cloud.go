@@ -38,7 +38,7 @@ func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create requests at the moment", Since: c.Slowed, Until: c.NextCreate})
+		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud is not accepting create requests at the moment", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if limits := e.limits(c.Name); !limits.Leaving && e.cloudRoom(c.Name) == 0 {
 		why = append(why, whyFull(cloudFull(c.Name, limits.MaxInstances), e.useOfAll(c.Name)))

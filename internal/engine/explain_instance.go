@@ -82,7 +82,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
-		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create requests at the moment", c.NextCreate
+		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud is not accepting create requests at the moment", c.NextCreate
 	case in.Retry > e.s.Now:
 		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "the create request will be retried"+lastFailure(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
@@ -112,7 +112,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text += lastFailure(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
 		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
 	}
 	if in.Held() || in.Broken {
@@ -184,13 +184,13 @@ func refusal(in *fleet.Member) string {
 }
 
 func (e *Engine) whySilent(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " does not answer", Since: in.Silent}
+	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " is not answering", Since: in.Silent}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastFailure(in)
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
 		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
 	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)

@@ -158,7 +158,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 		return nil
 	}
 	in := e.fleet.Member(a.Instance)
-	why := Verdict{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
+	why := Verdict{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d is running on %s", a.ID.Number, in.Name), Since: a.Started}
 	switch {
 	case a.State == drover.AttemptStarting:
 		why.Text = fmt.Sprintf("attempt %d is being started on %s", a.ID.Number, in.Name)
@@ -167,7 +167,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 	}
 	all := []Verdict{why}
 	if failed := a.Unkept; failed.Cause != "" {
-		failed.Text = "storing its output failed, and is retried: " + failed.Text
+		failed.Text = "storing its output failed and will be retried: " + failed.Text
 		all = append(all, failed)
 	}
 	over := a.Started.Add(j.Timeout)
@@ -177,7 +177,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 		stop.Text = "it is being stopped: " + stop.Text
 		all = append(all, stop)
 	case a.State == drover.AttemptRunning && j.Timeout > 0 && over <= e.s.Now: // the runner stops it by itself
-		text := fmt.Sprintf("it is being stopped: its timeout of %v has passed; if it does not end, it is killed %v after SIGTERM", j.Timeout, e.life().TermTimeout)
+		text := fmt.Sprintf("it is being stopped: its timeout of %v has passed; if it does not end, it will be killed %v after SIGTERM", j.Timeout, e.life().TermTimeout)
 		all = append(all, Verdict{Cause: drover.ReasonTimeout, Text: text, Since: over, Until: later(over.Add(e.life().TermTimeout), e.s.Now)})
 	}
 	switch {

@@ -99,7 +99,7 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	if waits == 0 {
 		wanted = "no jobs are waiting"
 	}
-	text := fmt.Sprintf("can be rented for %s; the fleet has %s of it; %s", price, countOf(there, "instance"), wanted)
+	text := fmt.Sprintf("can be rented for %s; the fleet has %s; %s", price, countOf(there, "such instance"), wanted)
 	return Verdict{Cause: drover.ReasonOffered, Text: text}
 }
 

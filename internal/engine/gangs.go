@@ -75,14 +75,14 @@ func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 		return
 	}
 	for _, a := range e.gangLive(j, index) {
-		e.stopAttempt(a, e.verdict(drover.ReasonGang, "restarts together with %s: %s", e.jobName(j, index), why.Text))
+		e.stopAttempt(a, e.verdict(drover.ReasonGang, "its gang must restart because of %s: %s", e.jobName(j, index), why.Text))
 	}
 }
 
 // endGang cancels the rest of the gang of an element that is final without having succeeded. The caller writes the job.
 func (e *Engine) endGang(j *Job, row ElementRow) {
 	index := row.Element.Index
-	why := e.verdict(drover.ReasonDependency, "ends with its gang: %s %s", e.jobName(j, index), row.State)
+	why := e.verdict(drover.ReasonDependency, "its gang cannot continue: %s %s", e.jobName(j, index), row.State)
 	for _, a := range e.gangLive(j, index) {
 		e.stopAttempt(a, why)
 	}

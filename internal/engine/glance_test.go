@@ -52,7 +52,7 @@ func TestStatusOfManyWaitingJobs(t *testing.T) {
 			said = append(said, fmt.Sprintf("%d %s: %s", w.Count, w.Reason.Code, w.Reason.Text))
 			queued -= w.Count
 		}
-		if want := []string{"5000 dependency: waits for other jobs", "5000 held: its priority is 0; raise it with drover priority to start it"}; !slices.Equal(said[1:], want) {
+		if want := []string{"5000 dependency: waiting for other jobs", "5000 held: its priority is 0; raise it with drover priority to start it"}; !slices.Equal(said[1:], want) {
 			t.Errorf("waiting are %q", said)
 		}
 		if queued != 0 {
@@ -113,7 +113,7 @@ func TestExplainAll(t *testing.T) {
 		third.After = []int64{1000}
 		fleet.hear(engine.Submitted{Jobs: append(jobs, third)})
 		all, left := fleet.e.ExplainAll(2)
-		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waits for job 1000 (job-1000) to succeed" {
+		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waiting for job 1000 (job-1000) to succeed" {
 			t.Errorf("%d left after %+v", left, all)
 		}
 	})

@@ -370,7 +370,7 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 	case e.ledger.Overspent():
 		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
 	case !e.recordsCurrent() && len(in.Orphans) > 0:
-		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records and does not end", in.Orphans[0])
+		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records and has not ended", in.Orphans[0])
 	}
 	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }

@@ -108,7 +108,7 @@ func (e *Engine) endPartition(in *fleet.Member) {
 	if was.Since == 0 {
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is answering: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 	for _, o := range e.fleet.All() {
 		if o.Cloud == c.Name && o.ShouldBeConnected() && !o.Connected {
 			o.Tried = false
@@ -140,13 +140,13 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 
 // whyPartitioned explains why no instance of a cloud is given up for silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps the instances that are needed, and keeps trying to connect", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s is answering: the controller assumes a network failure, keeps the instances that are needed, and keeps trying to connect", c.Name)
 	at := slices.IndexFunc(e.fleet.All(), func(in *fleet.Member) bool {
 		return in.Cloud == c.Name && in.ShouldBeConnected() && in.Reason != nil && in.Reason.Cause == verdict.Unreachable
 	})
 	if at >= 0 {
 		in := e.fleet.All()[at]
-		text += fmt.Sprintf("; connecting to %s fails: %s", in.Name, in.Reason.Text)
+		text += fmt.Sprintf("; connecting to %s failed: %s", in.Name, in.Reason.Text)
 	}
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.doubtEnds(c.Partition), e.s.Now)}
 }

@@ -391,7 +391,7 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	case pool.Unkept:
 		return e.verdict(drover.ReasonPool, "pool %s keeps %s stopped", p.Name, countOf(p.spec.Stopped, "instance"))
 	case pool.Unbalance:
-		return e.verdict(drover.ReasonPool, "its zone has more of pool %s's instances than another zone has", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone has more instances of pool %s than another zone", p.Name)
 	}
 	if e.ledger.Overspent() {
 		return e.verdict(drover.ReasonBudget, "it belongs to pool %s, and the budget is used up", p.Name)

@@ -36,7 +36,7 @@ func (e *Engine) preempt() {
 		}
 		if waits(g) {
 			for _, in := range e.victimsFor(g, victims) {
-				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
+				e.stop(in, e.verdict(drover.ReasonGivesWay, "to make room for job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
 		}
@@ -109,7 +109,7 @@ func (e *Engine) makeRoom(p *poolOf, short int) {
 	}
 	for _, in := range e.victims() {
 		if short > 0 && in.State == drover.InstanceIdle && helps(in) {
-			e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to pool %s, which has too few instances", p.Name))
+			e.stop(in, e.verdict(drover.ReasonGivesWay, "to make room for pool %s, which has too few instances", p.Name))
 			short--
 		}
 	}

@@ -43,7 +43,7 @@ func (e *Engine) whyHeld(j *Job) (Verdict, bool) {
 	if len(j.AfterAny) > 0 {
 		waits = append(waits, e.afterWords(j.AfterAny)+" to end")
 	}
-	return Verdict{Cause: drover.ReasonDependency, Text: "waits for " + strings.Join(waits, ", and for "), Since: j.Since}, true
+	return Verdict{Cause: drover.ReasonDependency, Text: "waiting for " + strings.Join(waits, ", and for "), Since: j.Since}, true
 }
 
 // maxAfter is how many jobs a sentence names.
@@ -96,7 +96,7 @@ func (e *Engine) firstReserved() (first drover.Time) {
 
 // held summarizes jobs that may not start at all: with dependencies, and with priority 0.
 func (e *Engine) held() (after, zero drover.Waiting) {
-	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
+	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waiting for other jobs"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
 	for j := range e.queue.All() {
 		if !j.Held() {

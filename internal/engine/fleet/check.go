@@ -105,10 +105,10 @@ func (f *Fleet) checkCensus() error {
 		return of
 	}
 	if !reflect.DeepEqual(kinds(kept), kinds(&fresh)) || !slices.Equal(kept.Creating, fresh.Creating) || !slices.Equal(kept.withLosses, fresh.withLosses) {
-		return errors.New("the cached counts differ from new ones")
+		return errors.New("the cached counts do not match a recount")
 	}
 	if len(kept.owned)+len(fresh.owned) > 0 && !reflect.DeepEqual(kept.owned, fresh.owned) {
-		return errors.New("the owners' instances differ from a new count")
+		return errors.New("the instance counts per owner do not match a recount")
 	}
 	return nil
 }
