@@ -120,7 +120,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	case slices.Contains(changed, "state"):
 		hint = "stop the controller, move its records and the folder next to them, then start it again"
 	}
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("%s", hint)
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", strings.Join(changed, " and ")).WithHint("%s", hint)
 }
 
 // fixed returns the keys that differ and that only a restart can change.

@@ -46,7 +46,7 @@ func (s *statusLine) say(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		s.log.Warn("status: the controller does not answer", logkey.Error, err)
+		s.log.Warn("status: the controller is not answering", logkey.Error, err)
 		return
 	}
 	attrs := statusAttrs(now)

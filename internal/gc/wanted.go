@@ -84,7 +84,7 @@ func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stra
 	if unread != nil {
 		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}
-	fmt.Fprintf(g.Say, "the controller of %s does not answer, so Drover reads from its records which instances are still needed: %v\n", folder.Fleet, err)
+	fmt.Fprintf(g.Say, "the controller of %s is not answering, so Drover reads from its records which instances are still needed: %v\n", folder.Fleet, err)
 	return belongsTo(list), nil
 }
 

@@ -117,7 +117,7 @@ func TestARealRunner(t *testing.T) {
 	defer c.Close()
 	e := newEvents()
 	go c.Run(ctx, e)
-	if lines := c.LastLines(); len(lines) == 0 || !strings.Contains(lines[len(lines)-1], "starts with 0 attempts") {
+	if lines := c.LastLines(); len(lines) == 0 || !strings.Contains(lines[len(lines)-1], "is starting with 0 attempts") {
 		t.Errorf("the runner's log ends %q", lines)
 	}
 

@@ -56,7 +56,7 @@ func (d *daemon) keepsApart() error {
 	}
 	switch {
 	case os.Geteuid() != 0:
-		return errors.New("the runner does not run as root on this instance")
+		return errors.New("the runner is not running as root on this instance")
 	case info.Sys().(*syscall.Stat_t).Uid != 0 || info.Mode().Perm() != 0o700:
 		return fmt.Errorf("the runner's folder, %s, is not private to root: attempts have run here without isolation", d.folder)
 	case d.groups == nil:

@@ -85,7 +85,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		return err
 	}
 	if d.attempts[m.ID] != nil {
-		return notHere{fmt.Errorf("an earlier attempt (%v) still runs on this instance, but its records are lost", m.ID)}
+		return notHere{fmt.Errorf("an earlier attempt (%v) is still running on this instance, but its records are lost", m.ID)}
 	}
 	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
 		return notHere{fmt.Errorf("attempt %d of job %v has already started here", highest, m.ID.Job)}

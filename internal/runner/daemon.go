@@ -191,8 +191,8 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	if err := d.adopt(); err != nil {
 		return fmt.Errorf("adopting the attempts: %w", err)
 	}
-	d.log.Printf("daemon %d (%s) of %s in fleet %s starts with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
-	defer d.log.Printf("daemon %d exits", os.Getpid())
+	d.log.Printf("daemon %d (%s) of %s in fleet %s is starting with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
+	defer d.log.Printf("daemon %d is exiting", os.Getpid())
 	d.mu.Lock()
 	if d.interruption != nil { // an earlier daemon began it
 		d.standLocked()

@@ -44,7 +44,7 @@ func (p sandbox) removeContainer() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), removePatience, fmt.Errorf("%s does not answer", p.Runtime))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), removePatience, fmt.Errorf("%s did not answer within %v", p.Runtime, removePatience))
 	defer cancel()
 	if err := r.Remove(ctx, p.Name); err != nil {
 		return fmt.Errorf("removing container %s: %w", p.Name, err)

@@ -27,7 +27,7 @@ func TestTheRunnersOwnLog(t *testing.T) {
 	})
 	t.Run("comes with the Hello, including a dead daemon's", func(t *testing.T) {
 		i := newInstance(t)
-		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("starts with 0 attempts")) {
+		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("is starting with 0 attempts")) {
 			t.Errorf("the log is %q", c.hello.Log)
 		}
 		died := i.daemon()

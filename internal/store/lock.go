@@ -68,7 +68,7 @@ func take(f *os.File, path string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return drover.Errorf(drover.KindTransient, "the state %s is in use by another controller%s", path, holder(f)).
-			WithHint("stop that controller, or start this one when that one has ended")
+			WithHint("stop that controller, or wait until it exits")
 	}
 	if err != nil {
 		return fmt.Errorf("locking the state %s: %w", path, err)

@@ -68,7 +68,7 @@ func (p *proof) read() (m mark, whyNot string, err error) {
 		return m, "their progress file is missing", nil
 	}
 	if err != nil {
-		return m, "", fmt.Errorf("reading the records' progress file: %w", err)
+		return m, "", fmt.Errorf("reading the progress file of the records: %w", err)
 	}
 	defer file.Close()
 	var text [noteSize]byte
@@ -78,7 +78,7 @@ func (p *proof) read() (m mark, whyNot string, err error) {
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return m, "", fmt.Errorf("reading the records' progress file: %w", err)
+		return m, "", fmt.Errorf("reading the progress file of the records: %w", err)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && changedAt(stat).Sub(m.Written) > copyGap {
 		return m, "their progress file has itself been copied, moved or changed since it was written", nil
@@ -100,7 +100,7 @@ func (p *proof) begin(m mark) error {
 		file, err = os.OpenFile(p.path, os.O_RDWR, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the records' progress file: %w", err)
+		return fmt.Errorf("writing the progress file of the records: %w", err)
 	}
 	if p.file != nil {
 		p.file.Close()
@@ -158,7 +158,7 @@ func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	case noted.Nonce != m.Nonce:
 		noted, whyNot = mark{}, "the progress file belongs to other records"
 	case noted.Changes > m.Changes:
-		whyNot = fmt.Sprintf("they lack changes that the progress file counts: %d", noted.Changes-m.Changes)
+		whyNot = fmt.Sprintf("they lack changes that the progress file has recorded: %d", noted.Changes-m.Changes)
 	default:
 		return noted, nil, nil
 	}

@@ -98,7 +98,7 @@ func TestTheNoteProvesThatRecordsAreCurrent(t *testing.T) {
 			t.Errorf("before Begin the records are stale because %v, error %v", why, err)
 		}
 		state := begun(t, s)
-		wantStale(t, state, "they lack changes that the progress file counts: 2")
+		wantStale(t, state, "they lack changes that the progress file has recorded: 2")
 		if state.LastInstance != 7+engine.Leap || state.LastAttempt != engine.Leap {
 			t.Errorf("instances continue from %d, attempts from %d", state.LastInstance, state.LastAttempt)
 		}

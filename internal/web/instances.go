@@ -125,7 +125,7 @@ func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	ready := end
 	if in.Ready != nil {
 		ready = *in.Ready
-		add(ready, end, "idle", "idle, or alongside jobs")
+		add(ready, end, "idle", "idle, except while jobs are running")
 	}
 	add(*in.Created, ready, "boot", "boot, "+spent(*in.Created, in.Ready, now))
 	for _, at := range slices.Backward(in.Attempts) {
