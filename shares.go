@@ -9,7 +9,7 @@ import (
 // Shares divide the fleet among work of one priority: the user or label value with the least use for its weight is
 // served first.
 type Shares struct {
-	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who has a share: user for each user, label:NAME for each value of a label"`
+	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who gets a share; user: each user; label:NAME: each value of the label"`
 	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"the weights of individual users or label values"`
 	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"the weight of each user or label value not in weights; default: 1"`
 }

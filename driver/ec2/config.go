@@ -20,7 +20,7 @@ type Config struct {
 	Region   string `yaml:"region" doc:"default: the region that the AWS tools use, or this host's"`
 	Profile  string `yaml:"profile" doc:"a profile in the AWS tools' configuration; default: the one that they use"`
 	Endpoint string `yaml:"endpoint" doc:"the URL of an API compatible with EC2; default: Amazon's"`
-	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published call rate the account allows"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"the account's limit on the rate of calls, as a multiple of the published one"`
 
 	Zones           []string          `yaml:"zones" doc:"default: all zones with a subnet"`
 	Subnets         []string          `yaml:"subnets" doc:"ids; default: the default subnet of each zone"`
@@ -44,7 +44,7 @@ type Config struct {
 
 // volume is an EBS volume. It is encrypted unless the configuration says otherwise, and is deleted with its instance.
 type volume struct {
-	Device     string        `yaml:"device" doc:"such as /dev/sdf; the image determines the root volume's"`
+	Device     string        `yaml:"device" doc:"such as /dev/sdf; for the root volume, the image determines it"`
 	Size       drover.Bytes  `yaml:"size"`
 	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; default: gp3"`
 	IOPS       int           `yaml:"iops" min:"0"`

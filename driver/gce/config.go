@@ -20,7 +20,7 @@ type Config struct {
 	Project  string   `yaml:"project" doc:"its id; default: GOOGLE_CLOUD_PROJECT, or the credentials' project"`
 	Region   string   `yaml:"region" doc:"such as us-central1"`
 	Zones    []string `yaml:"zones" doc:"of the region; default: all"`
-	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"how many times the default call rate the project allows"`
+	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"the project's limit on the rate of calls, as a multiple of the default one"`
 
 	Network        string   `yaml:"network" doc:"its name, or its path in another project; default: default"`
 	Subnetwork     string   `yaml:"subnetwork" doc:"its name, or its path in another project; default: the network's subnetwork in the region"`

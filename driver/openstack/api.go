@@ -146,7 +146,7 @@ func oneRegion(provider *gophercloud.ProviderClient, of gophercloud.EndpointOpts
 		return nil
 	}
 	return drover.Errorf(drover.KindInvalid, "the compute service has several regions: %s", strings.Join(regions, ", ")).
-		WithHint("choose one; region: %s is what earlier versions of Drover used", regions[0])
+		WithHint("choose one; earlier versions of Drover used region: %s", regions[0])
 }
 
 // with makes a call in a session.

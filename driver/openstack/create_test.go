@@ -396,7 +396,7 @@ func TestOpen(t *testing.T) {
 		f := newFake()
 		f.regions = []string{"south", "north"}
 		_, err := imitate(t, f, "").List(t.Context(), nil)
-		if told := drover.AsError(err, ""); told.Kind != drover.KindInvalid || told.Message != "list instances: the compute service has several regions: south, north" || told.Hint != "choose one; region: south is what earlier versions of Drover used" {
+		if told := drover.AsError(err, ""); told.Kind != drover.KindInvalid || told.Message != "list instances: the compute service has several regions: south, north" || told.Hint != "choose one; earlier versions of Drover used region: south" {
 			t.Errorf("%+v", told)
 		}
 		if got := drivertest.Listed(t, imitate(t, f, "region: south")); len(got) != 0 {

@@ -35,7 +35,7 @@ type MutualTLS struct {
 
 // NodeDrain is which pods may be evicted.
 type NodeDrain struct {
-	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, even if pods still run there; 0: only when it is empty"`
+	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, even if pods are still running there; 0: only when it is empty"`
 	BarePods     bool          `yaml:"bare_pods" doc:"true: also evict pods that would not be replaced"`
 	LocalStorage bool          `yaml:"local_storage" doc:"true: also evict pods with storage on the node"`
 	SystemPods   bool          `yaml:"system_pods" doc:"true: also evict kube-system pods that are not replicated"`

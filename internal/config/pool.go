@@ -36,7 +36,7 @@ type Pool struct {
 	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to avoid a zone that has run out of capacity"`
 	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance between zones; false: only place new ones accordingly"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
-	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's"`
+	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's disk"`
 	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`
 	MaxAge        time.Duration     `yaml:"max_age" doc:"replace instances that are older than this; 0: never"`
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that does not hear from a controller for this long powers itself off; 0: never"`

@@ -264,6 +264,6 @@ func (c *Client) refusal(answer *http.Response) error {
 		return drover.Errorf(drover.KindInvalid, "the controller at %s redirects to %s", c.base.String(), cut(to)).
 			WithHint("if that is the controller, use that address; the token was not sent there")
 	}
-	return drover.Errorf(kindOf(answer.StatusCode), "%s answers with %s, so it is not a Drover controller", c.base.String(), answer.Status).
+	return drover.Errorf(kindOf(answer.StatusCode), "%s answered with %s, so it is not a Drover controller", c.base.String(), answer.Status).
 		WithHint("check the controller's address")
 }

@@ -68,7 +68,7 @@ func (h *Handler) newAPI() huma.API {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "Drover", Version: h.cfg.Version,
-				Description: "A queue of jobs and the cloud instances that it rents for them. Lists are JSON arrays; the header Link names the next page. Errors are problem documents (RFC 9457).",
+				Description: "A queue of jobs and the cloud instances that it rents for them. Lists are JSON arrays; the Link header points to the next page. Errors are problem documents (RFC 9457).",
 			},
 			Servers: []*huma.Server{{URL: "/"}},
 			Components: &huma.Components{

@@ -74,7 +74,7 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/drain", operate, false, false, "let an instance finish its running jobs, then destroy it", instruct(drover.VerbDrain)},
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "keep an instance, and start nothing on it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let an instance take work again", instruct(drover.VerbRelease)},
-		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, even if jobs run on it", instruct(drover.VerbKill)},
+		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, even if jobs are running on it", instruct(drover.VerbKill)},
 		{"GET", "/v1/pools", view, false, false, "list the pools, with their wanted and existing instances", bind((*Handler).pools)},
 		{"PUT", "/v1/pools/{name}/size", operate, false, false, "change a pool's number of instances", bind((*Handler).resizePool)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},

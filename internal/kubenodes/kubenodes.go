@@ -341,13 +341,13 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) (w
 	s.tried = true
 	pods, err := objects[pod](ctx, k.Cluster, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name))
 	if err != nil {
-		return "the cluster does not say which pods its node has: " + err.Error(), err
+		return "the pods on its node cannot be listed: " + err.Error(), err
 	}
 	works, _ := object.works() // if not, its kubelet may be dead, and no pod on it ever terminates
 	left := slices.DeleteFunc(pods, func(p pod) bool { return p.stays() || !works && p.stuck() })
 	late := k.Drain.Timeout > 0 && time.Since(s.began) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
-		return "its node is not drained: " + why, fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
+		return "its node cannot be drained: " + why, fmt.Errorf("node %s cannot be drained: %s", object.Meta.Name, why)
 	}
 	if err := k.cordon(ctx, object, n.Taken); err != nil {
 		return "its node cannot be cordoned: " + err.Error(), err
@@ -410,7 +410,7 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 		if err == nil || kind == drover.KindNotFound {
 			continue
 		}
-		why = fmt.Sprintf("its node is not drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
+		why = fmt.Sprintf("its node cannot be drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
 		if kind != drover.KindRateLimit {
 			failed = err
 		}

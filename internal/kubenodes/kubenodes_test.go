@@ -390,7 +390,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		n.Spec.Taints = nil
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
-		w.wantTold("1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
+		w.wantTold("1 waits its node cannot be drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
 		w.fleet.nodes[0].State, w.fleet.nodes[0].Leaving = drover.NodeRunning, nil
 		w.fleet.nodes[0].Held = true
 		w.wantTold("1 waits")
@@ -420,7 +420,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		leaving(w)
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
-		w.wantTold("1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
+		w.wantTold("1 waits its node cannot be drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests")
 		w.wantTold()
 		w.api.refuses = false
 		w.wantTold("1 waits its node is being drained; pods left: 1")
@@ -442,7 +442,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 			if err := w.round(); err == nil || n.Spec.Unschedulable || len(w.api.pods) != 1 {
 				t.Errorf("cordoned %t, with %d pods: %v", n.Spec.Unschedulable, len(w.api.pods), err)
 			}
-			if len(w.fleet.told) != 1 || !strings.HasPrefix(w.fleet.told[0], "1 waits its node is not drained: "+c.pod) {
+			if len(w.fleet.told) != 1 || !strings.HasPrefix(w.fleet.told[0], "1 waits its node cannot be drained: "+c.pod) {
 				t.Errorf("reported %q", w.fleet.told)
 			}
 			w.fleet.told, w.k.Drain = nil, c.allow
@@ -489,7 +489,7 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		w.pod("default/a", "one", nil)
 		w.api.refuses = true
 		w.k.Drain.Timeout = time.Hour
-		refused := "1 waits its node is not drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests"
+		refused := "1 waits its node cannot be drained: pod default/a cannot be evicted: POST /api/v1/namespaces/default/pods/a/eviction: 429 Too Many Requests"
 		w.wantTold(refused)
 		w.k.seen[1].began = time.Now().Add(-2 * time.Hour)
 		why := w.fleet.nodes[0].Leaving
