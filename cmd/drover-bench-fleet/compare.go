@@ -53,7 +53,7 @@ func compare(out io.Writer) error {
 	if err := compareDispatching(out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nInstances take %v to boot, and jobs take %v; \"paid\" is the instances' vCPU time divided by the jobs'.\n\n", boot, work)
+	fmt.Fprintf(out, "\nInstances take %v to boot, and jobs take %v; \"paid\" is the vCPU time of instances divided by that of jobs.\n\n", boot, work)
 	return compareUsing(out)
 }
 

@@ -40,7 +40,7 @@ func bench(args []string, out io.Writer) error {
 	flags.StringVar(&o.drover, "drover", "bin/drover", "measure this `program`, with its runner in the same folder")
 	flags.IntVar(&o.instances, "instances", 8, "how many local instances to use")
 	flags.IntVar(&o.jobs, "jobs", 2000, "how many empty jobs to run")
-	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long each job takes when gaps between jobs are measured with time to spare")
+	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long each job takes when the gaps between jobs are measured on a host that is not busy")
 	flags.IntVar(&o.starts, "starts", 10, "how many times to measure the first start")
 	if err := flags.Parse(args); err != nil {
 		return err

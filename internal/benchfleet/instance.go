@@ -36,7 +36,7 @@ func (in *instance) listen(key ssh.Signer, login ssh.PublicKey) (err error) {
 	config := &ssh.ServerConfig{
 		PublicKeyCallback: func(_ ssh.ConnMetadata, offered ssh.PublicKey) (*ssh.Permissions, error) {
 			if !bytes.Equal(offered.Marshal(), login.Marshal()) {
-				return nil, errors.New("this key may not log in")
+				return nil, errors.New("this key is not allowed to log in")
 			}
 			return nil, nil
 		},

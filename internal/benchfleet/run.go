@@ -116,8 +116,8 @@ func (f *fleet) judge(jobs int) (useful time.Duration, err error) {
 	}
 	ran, again, overfull, useful := f.tally.sum()
 	if counts[drover.JobSucceeded] != jobs || ran != jobs || again+overfull > 0 {
-		return useful, fmt.Errorf("%[2]d of %[1]d jobs succeeded: %[3]d ran, %[4]d ran again, and %[5]d ran where there was no room",
-			jobs, counts[drover.JobSucceeded], ran, again, overfull)
+		return useful, fmt.Errorf("of %d jobs, %d started and %d succeeded; repeated starts: %d; starts without enough room: %d",
+			jobs, ran, counts[drover.JobSucceeded], again, overfull)
 	}
 	return useful, nil
 }
