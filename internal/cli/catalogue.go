@@ -145,7 +145,7 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 func (a *app) noteModelled() {
 	for _, list := range a.lists {
 		if slices.ContainsFunc(list.prices, func(p trace.Price) bool { return p.Spot == 0 }) {
-			fmt.Fprintf(a.err, "%s lacks spot prices: they are modelled, as 25 to 45%% of the on-demand prices\n", list.file)
+			fmt.Fprintf(a.err, "%s lacks spot prices: they are modelled as 25 to 45%% of the on-demand prices\n", list.file)
 		}
 	}
 }

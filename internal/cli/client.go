@@ -140,7 +140,7 @@ func (a *app) formerDaemon() (c *config.Config, folder daemon.Folder, ran bool) 
 func (a *app) noLocal(fleet string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return drover.Errorf(drover.KindUnreachable, "the controller of fleet %s has not run on this host: %v", fleet, err).
+		return drover.Errorf(drover.KindUnreachable, "the controller of fleet %s has never run on this host: %v", fleet, err).
 			WithHint("drover serve -c %s starts it", a.config)
 	case errors.Is(err, fs.ErrPermission):
 		return drover.Errorf(drover.KindForbidden, "%v", err).WithHint("only the controller's user may use its token; others need their own: drover token create")

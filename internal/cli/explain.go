@@ -67,9 +67,9 @@ const sameTime = 5 * time.Second
 func basisOf(e drover.Explanation) string {
 	switch {
 	case e.Stated && e.Learned:
-		return "from the job's expected and the run times of earlier jobs"
+		return "from the job's expected time and the run times of earlier jobs"
 	case e.Stated:
-		return "from the job's expected"
+		return "from the job's expected time"
 	case e.Learned:
 		return "from the run times of earlier jobs"
 	}
@@ -93,7 +93,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
 		if r.Code == drover.ReasonPaused {
-			line += "; drover queue resume continues it"
+			line += "; to resume it: drover queue resume"
 		}
 		if r.Since > 0 && r.Since.Sub(e.Since).Abs() >= sameTime {
 			line += "; since " + human.Clock(r.Since)

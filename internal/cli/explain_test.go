@@ -14,9 +14,9 @@ func TestExplainShowsWhereTheLikelyRunTimeComesFrom(t *testing.T) {
 		want            string
 	}{
 		{false, false, "assumed until similar jobs have run; set expected for a better estimate"},
-		{true, false, "from the job's expected"},
+		{true, false, "from the job's expected time"},
 		{false, true, "from the run times of earlier jobs"},
-		{true, true, "from the job's expected and the run times of earlier jobs"},
+		{true, true, "from the job's expected time and the run times of earlier jobs"},
 	} {
 		x.Stated, x.Learned = c.stated, c.learned
 		f := &fakeController{jobs: []drover.Job{aJob(17, "greet", drover.JobQueued)}, explained: []drover.Explanation{x}}

@@ -54,7 +54,7 @@ With -o wide, the table also shows priorities, instances, costs, times and label
 	flags.StringVar(&f.user, "user", "", "only jobs of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only jobs with the label `NAME=VALUE`; may be repeated")
 	flags.BoolVar(&f.all, "all", false, "also show jobs that ended more than a day ago")
-	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`, such as 2026-11-20, or this long ago, such as 36h or 7d")
+	flags.StringVar(&f.since, "since", "", "only jobs that are not final or that ended since this `time`: a date such as 2026-11-20, or how long ago, such as 36h or 7d")
 	flags.BoolVar(&f.elements, "elements", false, "show each element of an array")
 	f.watch.add(cmd)
 	cmd.AddCommand(a.pruneCommand())
@@ -96,7 +96,7 @@ results: {keep: 30d} in its configuration, the controller does this automaticall
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago, such as 36h or 30d")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`: a date such as 2026-11-20, or how long ago, such as 36h or 30d")
 	return cmd
 }
 

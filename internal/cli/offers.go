@@ -31,7 +31,7 @@ func (a *app) offersCommand() *cobra.Command {
 	var f offersFlags
 	cmd := named(&cobra.Command{
 		Use:   "offers",
-		Short: "List what can be rented, cheapest first, and why the rest is blocked, and until when",
+		Short: "List what can be rented, cheapest first, and why and until when the rest is blocked",
 		Long: `List the instance types that can be rented in each zone and market, cheapest first, and why some are
 blocked, at a limit or too expensive, and until when. Without a running controller, the list comes
 from the clouds of the configuration or, without a configuration, from this computer; blocks are

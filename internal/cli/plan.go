@@ -88,7 +88,7 @@ func (a *app) printRent(r preview.Report) {
 			p.Instances, p.Jobs, human.Dollars(p.Price), drover.Sanitize(alternativeWords(p.RunnerUp, p)))
 	}
 	w.Flush()
-	fmt.Fprintf(a.out, "%s: %s per hour while all instances run\n", r.Batch, human.Dollars(r.Hourly))
+	fmt.Fprintf(a.out, "%s: %s per hour while all instances are running\n", r.Batch, human.Dollars(r.Hourly))
 	fmt.Fprintf(a.out, "at most %s for the jobs that start now (on the most expensive offerings requested; jobs without a timeout count as 1h)\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }

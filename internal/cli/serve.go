@@ -41,7 +41,7 @@ SIGHUP or editing the file reloads the configuration; an invalid file changes no
 	cmd.Flags().BoolVar(&f.drain, "drain", false, "on SIGTERM, first finish the running jobs and destroy the instances")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
 	cmd.Flags().StringVar(&f.logs, "log", "", "log `format`, text or json; default: text on a terminal, json elsewhere")
-	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log the fleet's status while jobs run or wait; 0: never")
+	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log the fleet's status while jobs are running or waiting; 0: never")
 	trustFlag(cmd, &f.trust)
 	complete(cmd, "log", completeWords("text", "json"))
 	return cmd
