@@ -47,7 +47,7 @@ func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 	if errors.Is(none, fs.ErrNotExist) {
 		return nil, c.Fault("pools_from", err.Error(), drover.AsError(err, drover.KindInternal).Hint)
 	}
-	d.Log.Warn("a pool's description is invalid, so the last valid one stays in use", logkey.Error, err)
+	d.Log.Warn("a pool's description cannot be used, so the last valid one stays in use", logkey.Error, err)
 	if none != nil {
 		return nil, none
 	}
@@ -150,7 +150,7 @@ func (d *daemon) followDescribed(ctx context.Context) {
 	case err == nil && text != d.described:
 		d.reload(ctx)
 	case err != nil && !d.untold:
-		d.Log.Warn("a pool's description is invalid, so the last valid one stays in use", logkey.Error, err)
+		d.Log.Warn("a pool's description cannot be read, so the last valid one stays in use", logkey.Error, err)
 	}
 	d.untold = err != nil
 }
