@@ -14,9 +14,9 @@ func (a *app) backupCommand() *cobra.Command {
 	return unformatted(onlyExitCode, &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up the controller's records, even while it is running",
-		Long: `Copy the controller's records to a new file that only you can read. Run it on the controller's own
-host with its configuration; the controller may be running. To restore a copy, see "Restoring a
-backup" in docs/operations.md.`,
+		Long: `Copy the controller's records to a new file that only you can read. Run this command on the
+controller's own host, with its configuration; the controller may be running. To restore a copy, see
+"Restoring a backup" in docs/operations.md.`,
 		Example: "  drover backup -c drover.yaml drover-2026-11-23.db",
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,7 +18,7 @@ func (a *app) gcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "List instances that were left behind; with --destroy, destroy them",
-		Long: `List the instances of a fleet that no controller manages. With --destroy, destroy them.
+		Long: `List a fleet's instances that no controller manages. With --destroy, destroy them.
 
 Without --fleet and without a configuration that names a fleet, gc lists the instances of every
 unfinished 'drover run' on this computer. It skips runs that are still active.
