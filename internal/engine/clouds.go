@@ -91,6 +91,7 @@ func (e *Engine) offered(b Offered) {
 	if news {
 		e.pending.Plan, e.pending.FitCheck, e.pending.Price = true, true, true
 		e.typesRevision++
+		e.pools.revision++ // they may have other zones
 		for _, in := range e.fleet.All() {
 			if in.Cloud == c.Name && in.Typeless() {
 				e.touch(in)
