@@ -111,39 +111,62 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	return nil
 }
 
-// holdUnusable holds an instance that cannot run the group's jobs, but whose end lets the limits and the budgets admit
-// one that can. All that runs there must rank below the group, and the user's own limits must admit another instance.
-// While one such instance is held or leaving, no other is held. A gang that needs several is not helped: what one of
-// them leaves would be rented for others before the next is empty.
+// holdUnusable holds instances that cannot run the group's jobs, but whose end lets the limits and the budgets admit
+// those that it needs: one, or as many as a gang lacks. All that runs there must rank below the group, and the user's
+// own limits must admit the new instances. While others are held or leaving, a single one is not held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
-	if len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || e.gangSpans(g) > 1 || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
+	if g.lacks = 1; len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
 		return
 	}
 	b.others--
+	if e.gangSpans(g) > 1 {
+		e.holdForGang(g, order)
+		return
+	}
 	var able []drover.Offering
 	var helps func(*fleet.Member) bool
 	for _, in := range order[:min(len(order), othersLimit)] {
-		if !e.yields(in) || in.Accepts(&g.demand) || b.by[in] != nil || !e.runsOnlyBelow(in, g) {
+		if !e.mayEmpty(in, g) || b.by[in] != nil {
 			continue
 		}
 		if helps == nil {
-			able = slices.DeleteFunc(slices.Collect(e.rentableFor(g)), func(o drover.Offering) bool {
-				return g.Key.Gang > 0 && e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, g.Next())) < g.Next()
-			})
-			if !e.ownLimitAdmits(g, able) {
+			if able, _ = e.fewest(g, left); !e.ownLimitAdmits(g, able, 1) {
 				return
 			}
 			helps = e.helps(able)
 		}
 		if helps(in) {
 			if e.countLeaving(helps) == 0 && !slices.ContainsFunc(b.emptying, helps) && e.affordsInstead(g, able)(in) {
-				b.by[in] = g
-				b.left, b.emptying = b.left-1, append(b.emptying, in)
+				b.empty(in, g)
 			}
 			return
 		}
 	}
+}
+
+// holdForGang holds instances for a gang that lacks some, if enough exist.
+func (e *Engine) holdForGang(g *group, order []*fleet.Member) {
+	b, s := &e.backfill, e.savingFor(g)
+	if s == nil {
+		return
+	}
+	for _, in := range order[:min(len(order), othersLimit)] {
+		if g.lacks > len(b.emptying) && b.left > 0 && b.by[in] == nil && e.mayEmpty(in, g) && s.helps(in) {
+			b.empty(in, g)
+		}
+	}
+}
+
+// empty holds an instance that the group cannot use.
+func (b *backfill) empty(in *fleet.Member, g *group) {
+	b.by[in] = g
+	b.left, b.emptying = b.left-1, append(b.emptying, in)
+}
+
+// mayEmpty reports whether an instance that cannot run the group's jobs may be kept empty for it.
+func (e *Engine) mayEmpty(in *fleet.Member, g *group) bool {
+	return e.yields(in) && !in.Accepts(&g.demand) && e.runsOnlyBelow(in, g)
 }
 
 // affordsInstead returns a function that reports whether the end of an instance lets the limits admit one of these
@@ -178,12 +201,12 @@ func (e *Engine) runsOnlyBelow(in *fleet.Member, g *group) bool {
 
 // ranksBelow reports whether jobs of a priority on an instance make room for a group that cannot use it: those of lower
 // priority, and with shares those of a user whose instances are still as large for their weight as the group's user's
-// if the latter gets this one. So no instance goes back and forth.
+// if the latter gets those that it lacks. So no instance goes back and forth.
 func (e *Engine) ranksBelow(priority int, in *fleet.Member, g *group) bool {
 	if priority != g.Key.Priority || e.s.Settings.Shares.By != drover.ShareByUser || in.Sharing != drover.ShareUser || in.Owner == g.demand.Owner {
 		return priority < g.Key.Priority
 	}
-	shares, cpu := e.s.Settings.Shares, in.Resources.CPU
+	shares, cpu := e.s.Settings.Shares, in.Resources.CPU*drover.MilliCPU(g.lacks)
 	theirs, own := e.fleet.Owned(in.Owner).CPU-cpu, e.fleet.Owned(g.demand.Owner).CPU+cpu
 	return int64(theirs)*int64(shares.Weight(g.Key.User)) >= int64(own)*int64(shares.Weight(in.User))
 }

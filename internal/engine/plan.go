@@ -25,6 +25,7 @@ func (e *Engine) plan() {
 		e.allWait(e.groups, e.verdict(drover.ReasonClosing, closingText))
 		return
 	}
+	saved := e.lookForSaver()
 	e.forgetUnmet()
 	e.growVolumes()
 	var demands []*group
@@ -66,11 +67,11 @@ func (e *Engine) plan() {
 	if demands = e.withoutLimitedUsers(demands); len(demands) == 0 {
 		return
 	}
-	e.askFor(demands)
+	e.askFor(e.firstServed(demands, saved))
 }
 
-// askFor requests a solve for groups for which something can be rented within the budgets.
-func (e *Engine) askFor(groups []*group) {
+// askFor requests a solve for groups for which something can be rented within the budgets and besides what is saved.
+func (e *Engine) askFor(groups []*group, saved *saving) {
 	offers := e.affordableOfferings(e.unblocked(), groups)
 	if e.limited() && len(offers) == 0 {
 		for _, g := range groups {
@@ -85,6 +86,9 @@ func (e *Engine) askFor(groups []*group) {
 	}
 	demands, groups = e.ofOneUser(demands, groups)
 	p := e.problem(demands, offers)
+	if saved != nil {
+		e.save(&p, saved)
+	}
 	if e.limitsUsers() {
 		p.Limits = append(p.Limits, e.userLimit(groups[0].demand.Owner))
 	}
@@ -229,12 +233,15 @@ func (e *Engine) solved(b Solved) {
 	if full {
 		noRoom = e.whyNoRoom(e.useNow)
 	}
+	saved := e.saver()
 	for _, u := range b.Plan.Unmet {
 		g := s.demanded(u.Demand)
 		switch {
 		case g == nil || g.netDemand() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
 		case full:
 			g.setReason(e.chooseReason(g, noRoom))
+		case saved != nil && e.below(g, saved):
+			g.setReason(e.whySaved(saved))
 		default:
 			if why, limited := e.userLimited(g); limited {
 				g.setReason(why)

@@ -132,7 +132,7 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 		return nil
 	}
 	able, most := slices.Collect(e.rentableFor(g)), 0
-	if !e.ownLimitAdmits(g, able) {
+	if !e.ownLimitAdmits(g, able, 1) {
 		helps := e.helps(able)
 		return e.victimsForUserLimit(g, slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) }))
 	}
@@ -144,6 +144,12 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	}
 	helps, affords := e.helps(able), e.affordsInstead(g, able)
 	need := (g.unreserved()+most-1)/most - e.countLeaving(helps)
+	if e.gangSpans(g) > 1 {
+		if e.savingFor(g) == nil {
+			return nil
+		}
+		need = min(need, g.lacks)
+	}
 	var some []*fleet.Member
 	for _, in := range lower {
 		if len(some) < need && affords(in) {
@@ -184,13 +190,16 @@ func (e *Engine) victimsForUserLimit(g *group, lower []*fleet.Member) []*fleet.M
 	return own
 }
 
-// ownLimitAdmits reports whether the limits of the group's user, if any, admit one of these offerings.
-func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering) bool {
+// ownLimitAdmits reports whether the limits of the group's user, if any, admit n instances of one of these offerings.
+func (e *Engine) ownLimitAdmits(g *group, able []drover.Offering, n int) bool {
 	if !e.limitsUsers() {
 		return true
 	}
-	left := market.Limits{e.userLimit(g.demand.Owner)}
-	return slices.ContainsFunc(able, func(o drover.Offering) bool { return left.Passed(o) == nil })
+	return slices.ContainsFunc(able, func(o drover.Offering) bool {
+		left := market.Limits{e.userLimit(g.demand.Owner)}
+		left.Take(n-1, o)
+		return left.Passed(o) == nil
+	})
 }
 
 // helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.

@@ -167,6 +167,8 @@ type Pending struct {
 	GangDropped  bool `json:"without,omitempty"` // a gang was left out of a plan, so others may be rented for without it
 	GangReleased bool `json:"gave_up,omitempty"` // room held for a gang was released because the gang cannot be assembled
 
+	Saver int64 `json:"saver,omitempty"` // the job of the gang that room was last saved for, 0 if none
+
 	Turn     drover.Time `json:"turn,omitempty"`  // when the first of the current budget windows ends
 	Await    drover.Time `json:"await,omitempty"` // when to check again on work that waits for an attempt to end; 0: never
 	Patience drover.Time `json:"look,omitempty"`  // when to check again on jobs that may wait longer (max_wait)
