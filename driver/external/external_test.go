@@ -46,7 +46,7 @@ func TestOpen(t *testing.T) {
 		{"a billing period must be at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"an unknown call is refused", "", `{"result": {"calls": ["dance"]}}`, "dance"},
 		{"stop_saves requires stop_start", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
-		{"nodes must have different names", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
+		{"nodes must have different names", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; it must have the form ours://{zone}/{id}`},
 		{"a list lag must be a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration between 0s and 1h0m0s`},
 		{"a list lag must not be negative", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
 		{"a list lag must be at most an hour", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},

@@ -268,7 +268,7 @@ func (o opened) check() (driver.Capabilities, error) {
 		return can, fmt.Errorf("host_keys is verified, but %s is missing from calls", callVerify)
 	}
 	if id := can.NodeID; id != "" && (len(id) > longest || !strings.Contains(id, "://") || !strings.Contains(id, "{id}") && !strings.Contains(id, "{name}")) {
-		return can, fmt.Errorf("node_id is %.40q; write it like ours://{zone}/{id}", id)
+		return can, fmt.Errorf("node_id is %.40q; it must have the form ours://{zone}/{id}", id)
 	}
 	can.MaxInit = max(0, can.MaxInit)
 	return can, nil

@@ -51,9 +51,9 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	case in.slots != 0:
 		return fmt.Errorf("%d temporary reservations remain after placement", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
-		return fmt.Errorf("it has %+v, but %+v free and %+v used", in.Resources, in.Free, used)
+		return fmt.Errorf("its total is %+v, which is not the sum of %+v free and %+v used", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
-		return fmt.Errorf("it has %+v, but %+v free and %+v reserved", in.Expanded(), in.Room, reserved)
+		return fmt.Errorf("its total is %+v, which is not the sum of %+v free and %+v reserved", in.Expanded(), in.Room, reserved)
 	case in.State == drover.InstanceIdle && len(in.Load) > 0, in.State == drover.InstanceRunning && len(in.Load) == 0:
 		return fmt.Errorf("it is %s with %d attempts", in.State, len(in.Load))
 	}
