@@ -11,13 +11,13 @@ import (
 )
 
 // say appends verdicts to an explanation.
-func say(x *drover.Explanation, why ...Verdict) {
-	x.Reasons = append(x.Reasons, verdict.Reasons(why...)...)
+func (e *Engine) say(x *drover.Explanation, why ...Verdict) {
+	x.Reasons = append(x.Reasons, verdict.Reasons(e.s.Now, why...)...)
 }
 
 // explained returns an explanation by verdicts, as old as the first of them.
-func explained(subject string, why ...Verdict) drover.Explanation {
-	return drover.Explanation{Subject: subject, Since: why[0].Since, Reasons: verdict.Reasons(why...)}
+func (e *Engine) explained(subject string, why ...Verdict) drover.Explanation {
+	return drover.Explanation{Subject: subject, Since: why[0].Since, Reasons: verdict.Reasons(e.s.Now, why...)}
 }
 
 // present returns those of the verdicts that exist.
@@ -31,11 +31,11 @@ func present(all ...*Verdict) (why []Verdict) {
 }
 
 // told renders a verdict for people; nil if there is none.
-func told(v *Verdict) *drover.Reason {
+func (e *Engine) told(v *Verdict) *drover.Reason {
 	if v == nil {
 		return nil
 	}
-	return new(v.Reason())
+	return new(v.At(e.s.Now))
 }
 
 // ExplainSubject explains a subject: a job's ID, an instance by anything that Find accepts, "fleet", a cloud, a block,
@@ -99,7 +99,7 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 		x.Reasons = append(x.Reasons, why)
 	}
 	if queued == 0 {
-		say(&x, e.whyRest())
+		e.say(&x, e.whyRest())
 	}
 	for j := range e.queue.All() { // a reason may be older than the jobs that wait for it
 		if j.Queued.Count() > 0 {

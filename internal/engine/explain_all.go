@@ -47,7 +47,7 @@ func (x *explanations) add(one drover.Explanation) { x.all = append(x.all, one) 
 // explainRecords explains why nothing starts while the records may be stale.
 func (e *Engine) explainRecords(x *explanations) {
 	if !e.recordsCurrent() && x.room() {
-		x.add(explained("records", e.whyStale()))
+		x.add(e.explained("records", e.whyStale()))
 	}
 }
 
@@ -55,7 +55,7 @@ func (e *Engine) explainRecords(x *explanations) {
 func (e *Engine) explainClouds(x *explanations) {
 	for _, c := range e.clouds {
 		if why := e.cloudProblems(c); len(why) > 0 && x.room() {
-			x.add(explained(c.Name, why...))
+			x.add(e.explained(c.Name, why...))
 		}
 	}
 }
@@ -84,10 +84,10 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 		one.Jobs = n
 	}
 	if g.booting() > 0 {
-		say(&one, e.whyBooting(coming)...)
+		e.say(&one, e.whyBooting(coming)...)
 	}
 	if g.booting() < g.Queued {
-		say(&one, e.whyUnreserved(g, first)...)
+		e.say(&one, e.whyUnreserved(g, first)...)
 	}
 	return one
 }
@@ -122,7 +122,7 @@ func (e *Engine) explainHeld(x *explanations) {
 			}
 			i, at[causeOf(j)] = len(x.all), len(x.all)
 			why, _ := e.whyHeld(j)
-			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: verdict.Reasons(why)})
+			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: verdict.Reasons(e.s.Now, why)})
 		}
 		x.all[i].Count += j.Queued.Count()
 	}
@@ -133,7 +133,7 @@ func (e *Engine) explainPostponed(x *explanations) {
 	for j := range e.queue.All() {
 		if len(j.Postponed) > 0 && !j.Held() && x.room() {
 			id := drover.JobID{Number: j.Number, Index: -1}
-			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: verdict.Reasons(e.whyPostponed(j, id)...)})
+			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: verdict.Reasons(e.s.Now, e.whyPostponed(j, id)...)})
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (e *Engine) explainBudgets(x *explanations) {
 			continue
 		}
 		if x.room() {
-			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of %s", b.Window, budget.Whose(b.Scope)), Reasons: verdict.Reasons(Verdict{Cause: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until})})
+			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of %s", b.Window, budget.Whose(b.Scope)), Reasons: verdict.Reasons(e.s.Now, Verdict{Cause: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until})})
 		}
 	}
 }
@@ -188,12 +188,12 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 // blockReason explains a block, and what ends it.
 func (e *Engine) blockReason(b Block) Verdict {
 	why := b.Reason
-	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
+	why.Text = blockText(b) + cureOf(b)
 	return why
 }
 
 func (e *Engine) explainBlock(b Block) drover.Explanation {
-	return explained(b.Subject(), e.blockReason(b))
+	return e.explained(b.Subject(), e.blockReason(b))
 }
 
 // blockText says why the block exists and, if its time is over, what it waits for.

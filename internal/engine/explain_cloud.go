@@ -15,19 +15,19 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	if c == nil {
 		return drover.Explanation{}, false
 	}
-	x := drover.Explanation{Subject: name, Reasons: verdict.Reasons(e.whyNotIn(c)...)}
-	say(&x, e.cloudProblems(c)...)
-	say(&x, e.blocksIn(c)...)
+	x := drover.Explanation{Subject: name, Reasons: verdict.Reasons(e.s.Now, e.whyNotIn(c)...)}
+	e.say(&x, e.cloudProblems(c)...)
+	e.say(&x, e.blocksIn(c)...)
 	free := e.unblockedIn(c)
 	paid := slices.DeleteFunc(slices.Clone(free), func(o drover.Offering) bool { return e.dear(o, time.Hour) })
 	if len(free) > 0 && len(paid) == 0 {
-		say(&x, e.whyNothingIsPaid(free))
+		e.say(&x, e.whyNothingIsPaid(free))
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
-	say(&x, e.summarizeOffers(c, free, paid))
-	say(&x, e.exhaustedBudgets(paid)...)
+	e.say(&x, e.summarizeOffers(c, free, paid))
+	e.say(&x, e.exhaustedBudgets(paid)...)
 	return x, true
 }
 
@@ -65,7 +65,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyCatalogue(c))
 	} else if c.Mute.Cause != "" {
 		text := "updating its types and prices failed: " + c.Mute.Text
-		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
+		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: c.NextOffer})
 	}
 	if c.Unlisted.Cause != "" {
 		why = append(why, e.whyUnlisted(c))
@@ -87,7 +87,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 func (e *Engine) whyUnlisted(c *Cloud) Verdict {
 	why := c.Unlisted
 	why.Text = fmt.Sprintf("the instances of cloud %s could not be listed (%s in a row), so Drover assumes that they are unchanged: %s", c.Name, countOf(c.ListFails, "failure"), why.Text)
-	why.Until = later(c.NextList, e.s.Now)
+	why.Until = c.NextList
 	return why
 }
 

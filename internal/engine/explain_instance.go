@@ -21,9 +21,9 @@ func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
 func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	x := drover.Explanation{Subject: in.Name}
 	if in.State != drover.InstanceStopping {
-		say(&x, e.whyUnusual(in)...)
+		e.say(&x, e.whyUnusual(in)...)
 	}
-	say(&x, e.whyInState(in)...)
+	e.say(&x, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
 	return x
 }
@@ -69,12 +69,12 @@ func (e *Engine) whyUnfit(in *fleet.Member) Verdict {
 	if in.Unfit != nil {
 		return *in.Unfit
 	}
-	return Verdict{Cause: drover.ReasonCheck, Text: "its health check has not passed yet", Since: in.Ready, Until: later(e.checkDeadline(in), e.s.Now)}
+	return Verdict{Cause: drover.ReasonCheck, Text: "its health check has not passed yet", Since: in.Ready, Until: e.checkDeadline(in)}
 }
 
 func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	limits := e.limits(in.Cloud)
-	why := Verdict{Cause: drover.ReasonBooting, Since: in.Asked, Until: later(e.createDeadline(in), e.s.Now)}
+	why := Verdict{Cause: drover.ReasonBooting, Since: in.Asked, Until: e.createDeadline(in)}
 	c := e.cloud(in.Cloud)
 	switch {
 	case in.Call != 0:
@@ -101,7 +101,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 
 // whyComing explains what a booting or unknown instance waits for.
 func (e *Engine) whyComing(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonBooting, Text: "it is booting", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
+	why := Verdict{Cause: drover.ReasonBooting, Text: "it is booting", Since: in.Created, Until: e.bootDeadline(in)}
 	switch {
 	case in.State == drover.InstanceUnknown:
 		why.Text, why.Since = "it has not answered since this controller started", e.s.Looking
@@ -113,7 +113,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	}
 	if e.partitioned(in) != 0 {
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
-		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
+		why.Until = e.doubtEnds(e.cloud(in.Cloud).Partition)
 	}
 	if in.Held() || in.Broken {
 		why.Until = 0
@@ -151,9 +151,9 @@ func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; Drover starts it before it rents another instance", Since: cmp.Or(in.Switched, e.s.Now)}
 	switch {
 	case in.Waking:
-		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, later(in.Retry, e.s.Now)
+		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, in.Retry
 	case in.Switched == 0:
-		why.Text, why.Until = "waiting for its cloud to stop it"+refusal(in), later(in.Retry, e.s.Now)
+		why.Text, why.Until = "waiting for its cloud to stop it"+refusal(in), in.Retry
 	case in.Held():
 		why.Text = "stays stopped until it is released or killed"
 	case in.Retry > e.s.Now:
@@ -163,11 +163,11 @@ func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 }
 
 func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
-	next := Verdict{Cause: in.Reason.Cause, Text: "waiting for its cloud to destroy it" + refusal(in), Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
+	next := Verdict{Cause: in.Reason.Cause, Text: "waiting for its cloud to destroy it" + refusal(in), Since: in.Reason.Since, Until: e.nextDestroy(in)}
 	switch {
 	case in.GoingUnlisted():
 		next.Text = "its cloud has accepted the destroy request and no longer lists it; lists may lag, so Drover waits before it counts the instance as gone"
-		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
+		next.Until = in.Missing.Add(in.MissingFor(e.lag(in)))
 	case in.Accepted:
 		// Repeating the call changes nothing: the next good list does.
 		next.Text, next.Until = "its cloud has accepted the destroy request; the next list will show whether it is gone", 0
@@ -191,9 +191,9 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	switch {
 	case e.partitioned(in) != 0:
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
-		why.Until = later(e.doubtEnds(e.cloud(in.Cloud).Partition), e.s.Now)
+		why.Until = e.doubtEnds(e.cloud(in.Cloud).Partition)
 	case !in.Held() && !in.Broken:
-		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
+		why.Until = in.Silent.Add(e.life().ProbeTimeout)
 	}
 	return why
 }
@@ -221,7 +221,7 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	case leaves && !e.nodeDrained(in):
 		why.Cause, why.Text, why.Until = drover.ReasonPool, "waiting for its node to be drained", 0
 	case e.inGroup(in) && in.Joined == 0:
-		why.Cause, why.Text, why.Until = drover.ReasonPool, "its node has not joined the cluster yet", later(e.overdue(in), e.s.Now)
+		why.Cause, why.Text, why.Until = drover.ReasonPool, "its node has not joined the cluster yet", e.overdue(in)
 	case in.Pooled() && why.Until == 0:
 		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:

@@ -19,13 +19,13 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	x := drover.Explanation{Subject: id.String(), Since: j.Since}
 	x.Likely, x.Stated, x.Learned = drover.Seconds(e.runTimeOf(j).Alone.Mean()), forecastJob(j).Expected > 0, e.forecast.Learned()
 	if x.Count = j.Waits(id); x.Count > 0 {
-		x.Waiting, x.Reasons = true, verdict.Reasons(e.whyQueued(j, id)...)
+		x.Waiting, x.Reasons = true, verdict.Reasons(e.s.Now, e.whyQueued(j, id)...)
 	}
 	running := e.whyRunning(j, id)
 	if x.Count == 0 && len(running) > 0 {
 		x.Since = running[0].Since
 	}
-	say(&x, running...)
+	e.say(&x, running...)
 	return x, len(x.Reasons) > 0
 }
 
@@ -163,7 +163,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 	case a.State == drover.AttemptStarting:
 		why.Text = fmt.Sprintf("attempt %d is being started on %s", a.ID.Number, in.Name)
 	case a.State == drover.AttemptCollecting:
-		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), later(a.Retry, e.s.Now)
+		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), a.Retry
 	}
 	all := []Verdict{why}
 	if failed := a.Unkept; failed.Cause != "" {
@@ -178,7 +178,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 		all = append(all, stop)
 	case a.State == drover.AttemptRunning && j.Timeout > 0 && over <= e.s.Now: // the runner stops it by itself
 		text := fmt.Sprintf("it is being stopped: its timeout of %v has passed; if it does not end, it will be killed %v after SIGTERM", j.Timeout, e.life().TermTimeout)
-		all = append(all, Verdict{Cause: drover.ReasonTimeout, Text: text, Since: over, Until: later(over.Add(e.life().TermTimeout), e.s.Now)})
+		all = append(all, Verdict{Cause: drover.ReasonTimeout, Text: text, Since: over, Until: over.Add(e.life().TermTimeout)})
 	}
 	switch {
 	case in.State == drover.InstanceStopping:

@@ -58,22 +58,22 @@ func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Ex
 	x := drover.Explanation{Subject: o.Name()}
 	for _, b := range e.market.Blocks() {
 		if b.Covers(o) {
-			say(&x, e.blockReason(b))
+			e.say(&x, e.blockReason(b))
 		}
 	}
-	say(&x, general...)
+	e.say(&x, general...)
 	for _, ask := range []func(drover.Offering) (Verdict, bool){e.whyPassed, e.whyOverBudget, e.whySpread} {
 		if why, ok := ask(o); ok {
-			say(&x, why)
+			e.say(&x, why)
 		}
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
 	if len(x.Reasons) == 0 {
-		say(&x, e.whyOffered(e.asPaid(o)))
+		e.say(&x, e.whyOffered(e.asPaid(o)))
 	}
-	say(&x, e.exhaustedBudgets([]drover.Offering{e.asPaid(o)})...)
+	e.say(&x, e.exhaustedBudgets([]drover.Offering{e.asPaid(o)})...)
 	return x
 }
 
@@ -116,7 +116,7 @@ func (e *Engine) Offers() []OfferState {
 	list := make([]OfferState, len(all))
 	bars := e.obstacles()
 	for i, o := range all {
-		list[i] = OfferState{e.asPaid(o), told(bars.of(o))}
+		list[i] = OfferState{e.asPaid(o), e.told(bars.of(o))}
 	}
 	return list
 }
@@ -142,7 +142,7 @@ func (e *Engine) obstacles() *obstacles {
 func (b *obstacles) of(o drover.Offering) *Verdict {
 	if block := b.e.market.BlockOf(o); block != nil {
 		why := block.Reason
-		why.Text, why.Until = blockText(*block), later(why.Until, b.e.s.Now)
+		why.Text = blockText(*block)
 		return &why
 	}
 	if all := b.clouds[o.Cloud]; len(all) > 0 {

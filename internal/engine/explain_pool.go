@@ -47,7 +47,7 @@ func (e *Engine) removedPool(name string) drover.Pool {
 		text = "it is no longer configured; its held instances stay until they are released or killed"
 	}
 	why := e.verdict(drover.ReasonPool, "%s", text)
-	now.Reason = told(&why)
+	now.Reason = e.told(&why)
 	return now
 }
 
@@ -83,7 +83,7 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 			now.Outdated++
 		}
 	}
-	now.Reason = told(e.whyUnfilled(p))
+	now.Reason = e.told(e.whyUnfilled(p))
 	return now
 }
 
@@ -122,8 +122,8 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	for _, p := range e.Pools() {
 		if p.Name == name {
 			x = e.explainedPool(p)
-			say(&x, e.whyLate(e.pools.members[name])...)
-			say(&x, present(e.whyNoNext(name))...)
+			e.say(&x, e.whyLate(e.pools.members[name])...)
+			e.say(&x, present(e.whyNoNext(name))...)
 			x.Subject = subject
 			return x, true
 		}
@@ -172,7 +172,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	if p.Leaving > 0 {
 		text += fmt.Sprintf(", %d leaving", p.Leaving)
 	}
-	say(&x, Verdict{Cause: drover.ReasonPool, Text: text, Since: e.s.Configured})
+	e.say(&x, Verdict{Cause: drover.ReasonPool, Text: text, Since: e.s.Configured})
 	return x
 }
 

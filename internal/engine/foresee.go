@@ -60,9 +60,9 @@ func (e *Engine) fateOf(in *fleet.Member) (drover.FateKind, *drover.Reason) {
 	why, departs := e.departs(in)
 	switch {
 	case in.State == drover.InstanceStopping:
-		return drover.FateDestroy, told(in.Reason)
+		return drover.FateDestroy, e.told(in.Reason)
 	case departs:
-		return drover.FateDrain, told(&why)
+		return drover.FateDrain, e.told(&why)
 	case p != nil && !in.Held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}):
 		return drover.FateReplace, new(e.whyReleased(p, pool.Misplaced, 0).Reason())
 	case p != nil && !in.Held() && in.Template != "" && in.Template != p.spec.Template:
@@ -70,9 +70,9 @@ func (e *Engine) fateOf(in *fleet.Member) (drover.FateKind, *drover.Reason) {
 	case !in.Held() && e.jobless(in):
 		return drover.FateReplace, new(e.whyReleased(p, pool.Unusable, 0).Reason())
 	case in.State == drover.InstanceStopped && in.Waking:
-		return drover.FateStart, told(in.Reason)
+		return drover.FateStart, e.told(in.Reason)
 	case in.State == drover.InstanceStopped:
-		return drover.FateStop, told(in.Reason)
+		return drover.FateStop, e.told(in.Reason)
 	}
 	return "", nil
 }

@@ -415,7 +415,7 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		was := p.Reason.Cause
 		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%s with its current template did not become ready, so no more instances are replaced: fix the template", countOf(p.Failed, "instance")))
 		if was != verdict.Replace {
-			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
+			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: new(p.Reason.Reason())})
 		}
 	default:
 		e.setPoolReason(p, Verdict{})

@@ -124,7 +124,7 @@ func (e *Engine) whyCatalogue(c *Cloud) Verdict {
 	why := e.verdict(drover.ReasonCatalogue, "the instance types of cloud %s are not known yet", c.Name)
 	if c.Mute.Cause != "" {
 		why.Text += ": " + c.Mute.Text
-		why.Since, why.Until = c.Mute.Since, later(c.NextOffer, e.s.Now)
+		why.Since, why.Until = c.Mute.Since, c.NextOffer
 	}
 	return why
 }

@@ -70,7 +70,7 @@ func (e *Engine) afterWords(jobs []int64) string {
 
 // waiting summarizes waiting elements by reason, in order of service, and counts them.
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
-	var t tally
+	t := tally{now: e.s.Now}
 	booting := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Since: e.firstReserved()}
 	for _, g := range e.groups {
 		t.add(g.booting(), booting)
@@ -132,7 +132,7 @@ func (e *Engine) sumPostponed(t *tally) {
 
 // standing summarizes the instances that run nothing, by what they wait for, oldest first.
 func (e *Engine) standing() []drover.Waiting {
-	var t tally
+	t := tally{now: e.s.Now}
 	for _, in := range e.fleet.All() {
 		if in.State != drover.InstanceRunning {
 			why := e.whyInState(in)
@@ -150,6 +150,7 @@ func others(n int) drover.Waiting {
 
 // tally counts waiting elements by reason.
 type tally struct {
+	now    drover.Time
 	list   []drover.Waiting
 	at     map[kind]int // index into list
 	others int          // of kinds beyond maxKinds
@@ -179,7 +180,7 @@ func (t *tally) add(n int, why Verdict) {
 			t.at = map[kind]int{}
 		}
 		t.at[k] = len(t.list)
-		t.append(drover.Waiting{Count: n, Reason: why.Reason()})
+		t.append(drover.Waiting{Count: n, Reason: why.At(t.now)})
 	}
 }
 
@@ -200,7 +201,7 @@ func (e *Engine) WhyWait(ids []drover.JobID) []*drover.Reason {
 	why, fronts := make([]*drover.Reason, len(ids)), map[*group]front{}
 	for i, id := range ids {
 		if j := e.job(id.Number); j != nil && j.Waits(id) > 0 {
-			why[i] = new(e.whyFirst(j, id, fronts).Reason())
+			why[i] = new(e.whyFirst(j, id, fronts).At(e.s.Now))
 		}
 	}
 	return why

@@ -60,11 +60,20 @@ const (
 	Quota    = Cause(drover.KindQuota)
 )
 
-// Reasons renders verdicts for people.
-func Reasons(all ...Verdict) []drover.Reason {
+// At renders the verdict for people, with an Until only if that is to come.
+func (v Verdict) At(now drover.Time) drover.Reason {
+	r := v.Reason()
+	if r.Until <= now {
+		r.Until = 0
+	}
+	return r
+}
+
+// Reasons renders verdicts for people, like At.
+func Reasons(now drover.Time, all ...Verdict) []drover.Reason {
 	told := make([]drover.Reason, len(all))
 	for i, v := range all {
-		told[i] = v.Reason()
+		told[i] = v.At(now)
 	}
 	return told
 }
