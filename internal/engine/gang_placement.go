@@ -5,6 +5,7 @@ import (
 
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/verdict"
 )
 
 // While the rest of a group's next gang waits for coming or planned instances, the slots that are ready are held for
@@ -159,7 +160,8 @@ func (e *Engine) returnGangRooms() {
 // cannotAssemble reports whether n of the group's elements fit neither on what can be rented nor on the existing
 // instances.
 func (e *Engine) cannotAssemble(g *group, n int) bool {
-	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.beingSolved(g) {
+	next := g.Reason.Cause == verdict.Planning && g.netDemand() > g.Unmet // this plan is for others, the next one for it
+	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.beingSolved(g) || next {
 		return false
 	}
 	return n > g.PartlyPlanned && e.fleet.Census().Hold(&g.demand, n, g.Jobs[0].Number) < n-g.PartlyPlanned

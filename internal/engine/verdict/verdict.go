@@ -40,6 +40,7 @@ const (
 	Gang      Cause = drover.ReasonGang
 	Replace   Cause = drover.ReasonReplace // a pool's changed template does not work
 	Booting   Cause = drover.ReasonBooting
+	Planning  Cause = drover.ReasonPlanning
 
 	Draining   Cause = drover.ReasonDraining
 	Preempted  Cause = drover.ReasonPreempted
