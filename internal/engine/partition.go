@@ -130,10 +130,10 @@ func (e *Engine) touchSilent(c *Cloud) {
 func (e *Engine) pausePartitions(gap time.Duration) {
 	for _, c := range e.clouds {
 		if p := &c.Partition; p.Since != 0 {
-			p.Since = p.Since.Add(gap)
+			p.Since = min(p.Since.Add(gap), e.s.Now)
 		}
 		if since := c.Checks.Since; since != 0 {
-			e.setChecks(c, Partition{Since: since.Add(gap)})
+			e.setChecks(c, Partition{Since: min(since.Add(gap), e.s.Now)})
 		}
 	}
 }
