@@ -19,6 +19,11 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.s.Solving != nil {
+		for _, g := range e.groups {
+			if g.Reason.Cause == verdict.Booting && g.reserved == 0 && g.netDemand() > 0 { // what was coming failed; the next plan is for it
+				g.setReason(e.verdict(drover.ReasonPlanning, planningText))
+			}
+		}
 		return
 	}
 	if e.s.Closing {
