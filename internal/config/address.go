@@ -15,10 +15,7 @@ const defaultListen = "127.0.0.1:8420"
 // listenAddress is where the API listens.
 type listenAddress string
 
-func (l *listenAddress) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (l *listenAddress) decodeWord(d *decoder, n *node) {
 	host, port, err := net.SplitHostPort(n.text)
 	number, portErr := strconv.ParseUint(port, 10, 16)
 	switch {
@@ -40,10 +37,7 @@ func (listenAddress) schema() *jsonschema.Schema {
 // baseURL is where clients reach the API.
 type baseURL string
 
-func (u *baseURL) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (u *baseURL) decodeWord(d *decoder, n *node) {
 	parsed, err := url.Parse(n.text)
 	switch {
 	case err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https":

@@ -140,7 +140,7 @@ func isMapping(t reflect.Type) bool { return !isWord(t) && len(fieldsOf(t)) > 0 
 func isWord(t reflect.Type) bool {
 	_, scalar := scalarOf(t)
 	p := reflect.PointerTo(t)
-	return scalar || p.Implements(reflect.TypeFor[custom]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return scalar || p.Implements(reflect.TypeFor[custom]()) || p.Implements(reflect.TypeFor[word]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // mostShown is how many characters of a value are shown.

@@ -23,10 +23,7 @@ func (cloudNode) decode(*decoder, *node) {}
 // stateURL is where the records are kept, resolved to an absolute path.
 type stateURL string
 
-func (s *stateURL) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (s *stateURL) decodeWord(d *decoder, n *node) {
 	file, sqlite := strings.CutPrefix(n.text, "sqlite:")
 	switch {
 	case strings.HasPrefix(n.text, "postgres://"), strings.HasPrefix(n.text, "postgresql://"):

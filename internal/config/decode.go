@@ -14,6 +14,9 @@ import (
 // custom is a type that decodes itself, because it can be written in more than one form.
 type custom interface{ decode(d *decoder, n *node) }
 
+// word is a type that decodes itself from a single value.
+type word interface{ decodeWord(d *decoder, n *node) }
+
 // abridged is a mapping that people write as a single value; instead returns what to write.
 type abridged interface{ instead(text string) string }
 
@@ -47,6 +50,12 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 func (d *decoder) value(n *node, v reflect.Value, f field) {
 	if c, ok := v.Addr().Interface().(custom); ok {
 		c.decode(d, n)
+		return
+	}
+	if w, ok := v.Addr().Interface().(word); ok {
+		if d.want(n, scalar) {
+			w.decodeWord(d, n)
+		}
 		return
 	}
 	if s, ok := scalarOf(v.Type()); ok {

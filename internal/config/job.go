@@ -32,10 +32,7 @@ type notifyFile struct {
 // notifyOn is an occasion for a notification.
 type notifyOn string
 
-func (o *notifyOn) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (o *notifyOn) decodeWord(d *decoder, n *node) {
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
 		d.addUnknown(n, quote(n.text)+" is not a notification event", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}

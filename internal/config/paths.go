@@ -18,14 +18,12 @@ import (
 // FilePath is the absolute path of a file on this host. In the file it may be relative to the file's own folder.
 type FilePath string
 
-func (p *FilePath) decode(d *decoder, n *node) {
-	switch {
-	case !d.want(n, scalar):
-	case n.text == "":
+func (p *FilePath) decodeWord(d *decoder, n *node) {
+	if n.text == "" {
 		d.add(n, "the path is empty", "leave the key out")
-	default:
-		*p = FilePath(resolve(d.dir, n.text))
+		return
 	}
+	*p = FilePath(resolve(d.dir, n.text))
 }
 
 func (FilePath) schema() *jsonschema.Schema {
@@ -41,9 +39,9 @@ type FileText struct {
 // maxFileText limits such a file: no cloud accepts more.
 const maxFileText = 1 << 20
 
-func (f *FileText) decode(d *decoder, n *node) {
+func (f *FileText) decodeWord(d *decoder, n *node) {
 	before := d.count
-	f.Path.decode(d, n)
+	f.Path.decodeWord(d, n)
 	if d.count > before {
 		return
 	}
@@ -104,7 +102,7 @@ func (Images) schema() *jsonschema.Schema {
 // HookTarget is the absolute path of a script, a URL, or a script in a cloud's attribute: attribute:CLOUD/NAME.
 type HookTarget string
 
-func (t *HookTarget) decode(d *decoder, n *node) {
+func (t *HookTarget) decodeWord(d *decoder, n *node) {
 	if _, name, is := HookTarget(n.text).Attribute(); is {
 		if *t = HookTarget(n.text); name == "" {
 			d.add(n, quote(n.text)+" does not name an attribute", "write attribute:CLOUD/NAME")
@@ -112,7 +110,7 @@ func (t *HookTarget) decode(d *decoder, n *node) {
 		return
 	}
 	if !HookTarget(n.text).isURL() {
-		(*FilePath)(t).decode(d, n)
+		(*FilePath)(t).decodeWord(d, n)
 		return
 	}
 	if u, err := url.Parse(n.text); err != nil || u.Hostname() == "" {

@@ -87,13 +87,10 @@ func (p Portion) String() string {
 	return p.Part.String()
 }
 
-func (p *Portion) decode(d *decoder, n *node) {
+func (p *Portion) decodeWord(d *decoder, n *node) {
 	if strings.HasSuffix(n.text, "%") {
 		*p = Portion{}
-		p.Part.decode(d, n)
-		return
-	}
-	if !d.want(n, scalar) {
+		p.Part.decodeWord(d, n)
 		return
 	}
 	count, err := strconv.ParseUint(n.text, 10, 17)

@@ -27,10 +27,7 @@ func (h *Health) Default() { *h = Health{Interval: 10 * time.Second, Failures: 3
 // HTTPCheck is :PORT/PATH.
 type HTTPCheck string
 
-func (c *HTTPCheck) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (c *HTTPCheck) decodeWord(d *decoder, n *node) {
 	if port, path := HTTPCheck(n.text).parts(); port == 0 || strings.ContainsAny(path, " #\x00\r\n") {
 		d.add(n, quote(n.text)+" is not in the form :PORT/PATH", "write :80/ or :8080/healthz")
 		return

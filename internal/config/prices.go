@@ -38,10 +38,7 @@ type Percent int
 
 const wholePercent Percent = 100_00
 
-func (p *Percent) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (p *Percent) decodeWord(d *decoder, n *node) {
 	text, hasSign := strings.CutSuffix(n.text, "%")
 	part, err := drover.ParseMilliCPU(strings.TrimSpace(text)) // it parses a number in thousandths
 	switch {

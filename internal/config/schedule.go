@@ -25,10 +25,7 @@ type Cron string
 // cronFields excludes seconds, and words such as @every, whose times depend on the time of the query.
 var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-func (c *Cron) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (c *Cron) decodeWord(d *decoder, n *node) {
 	if !isCron(n.text) {
 		d.add(n, quote(n.text)+" is not a valid cron expression", `write "0 8 * * mon-fri" for eight o'clock on working days`)
 		return
@@ -50,10 +47,7 @@ func (Cron) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "strin
 // TimeZone is the name of a time zone; empty: UTC.
 type TimeZone string
 
-func (z *TimeZone) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (z *TimeZone) decodeWord(d *decoder, n *node) {
 	if _, err := time.LoadLocation(n.text); err != nil || n.text == "Local" {
 		d.add(n, "there is no time zone "+quote(n.text), "write its name in the tz database, such as Europe/Berlin")
 		return

@@ -75,14 +75,12 @@ func (c *configFile) Default() {
 // version is the format's version.
 type version int
 
-func (v *version) decode(d *decoder, n *node) {
-	switch {
-	case !d.want(n, scalar):
-	case n.text != "1":
+func (v *version) decodeWord(d *decoder, n *node) {
+	if n.text != "1" {
 		d.addf(n, "version %s is not supported; this version of Drover reads version 1", strings.Trim(quote(n.text), `"`))
-	default:
-		*v = 1
+		return
 	}
+	*v = 1
 }
 
 func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer"} }
@@ -120,10 +118,7 @@ const (
 	mostGrowth  Growth = 16_000
 )
 
-func (g *Growth) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
-		return
-	}
+func (g *Growth) decodeWord(d *decoder, n *node) {
 	times, err := drover.ParseMilliCPU(n.text) // it parses a number in thousandths
 	if err != nil || Growth(times) <= leastGrowth || Growth(times) > mostGrowth {
 		d.add(n, fmt.Sprintf("%s is not a factor between 1 and 16", quote(n.text)), "write 2 for twice the memory")
