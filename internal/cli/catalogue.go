@@ -107,11 +107,11 @@ func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Co
 	if err := a.program.Check(&asked); err != nil || onlyCloud == "" {
 		return c, err
 	}
-	at := slices.Index(c.CloudNames(), onlyCloud)
-	if at < 0 {
+	only := c.Cloud(onlyCloud)
+	if only == nil {
 		return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configured clouds are %s", strings.Join(c.CloudNames(), ", "))
 	}
-	c.Clouds = c.Clouds[at : at+1]
+	c.Clouds = []config.Cloud{*only}
 	return c, nil
 }
 
@@ -130,8 +130,8 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 		}
 	}
 	for i, cloud := range c.Clouds {
-		if at := slices.IndexFunc(asked.Clouds, func(o config.Cloud) bool { return o.Name == cloud.Name }); at >= 0 {
-			c.Clouds[i] = asked.Clouds[at]
+		if own := asked.Cloud(cloud.Name); own != nil {
+			c.Clouds[i] = *own
 			continue
 		}
 		listed := m.Offerings(cloud.Name, []string{"a"}, a.lists.of(cloud.Name))

@@ -143,13 +143,11 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 }
 
 // loginKeys returns the files of the keys that a configuration names for a cloud's instances.
-func loginKeys(c *config.Config, cloud string) (files []string) {
-	for _, cl := range c.Clouds {
-		if cl.Name == cloud {
-			files = daemon.Paths(cl.SSH.Keys)
-		}
+func loginKeys(c *config.Config, cloud string) []string {
+	if cl := c.Cloud(cloud); cl != nil {
+		return daemon.Paths(cl.SSH.Keys)
 	}
-	return files
+	return nil
 }
 
 // remoteCommand returns the command for the instance's shell.

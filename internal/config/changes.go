@@ -79,7 +79,7 @@ func (d *differ) clouds(a, b *Config) {
 	names := append(a.CloudNames(), b.CloudNames()...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		from, to := a.writtenCloud(name), b.writtenCloud(name)
+		from, to := a.Cloud(name), b.Cloud(name)
 		key, an, bn := keyPath("clouds", name), a.root.given("clouds").given(name), b.root.given("clouds").given(name)
 		if from == nil || to == nil {
 			d.add(key, an.shown(), bn.shown())
@@ -88,14 +88,6 @@ func (d *differ) clouds(a, b *Config) {
 		d.structure(key, reflect.ValueOf(from.Common), reflect.ValueOf(to.Common), an, bn)
 		d.written(key, from.own, to.own)
 	}
-}
-
-func (c *Config) writtenCloud(name string) *Cloud {
-	at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &c.Clouds[at]
 }
 
 // written compares pieces of two files as they are written.

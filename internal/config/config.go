@@ -181,6 +181,15 @@ func (c *Config) CloudNames() []string {
 	return list
 }
 
+// Cloud returns the cloud with this name; nil if there is none.
+func (c *Config) Cloud(name string) *Cloud {
+	at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &c.Clouds[at]
+}
+
 // Hash is equal for configurations with the same meaning: order, comments and written-out defaults do not change it. A
 // secret counts by where it is kept.
 func (c *Config) Hash() string {

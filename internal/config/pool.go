@@ -296,13 +296,13 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	var zones []string
 	all, most := true, 0
 	for i, name := range p.Clouds {
-		at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == name })
-		if at < 0 {
+		cl := c.Cloud(name)
+		if cl == nil {
 			f.addUnknown(n.find("clouds", strconv.Itoa(i)), "there is no cloud "+quote(name), name, c.CloudNames())
 			return
 		}
-		most += c.Clouds[at].MaxInstances
-		own := c.Clouds[at].zones()
+		most += cl.MaxInstances
+		own := cl.zones()
 		all = all && len(own) > 0
 		for _, zone := range own {
 			zones = append(zones, zone, name+"/"+zone)

@@ -29,10 +29,10 @@ func (c *Config) WithPool(p Pool, listing time.Duration) (*Config, error) {
 		f.add(n, "pool "+quote(p.Name)+" already exists", "rename the pool in the file")
 	}
 	with.Clouds = slices.Clone(c.Clouds)
-	at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == c.PoolsFrom.Cloud })
+	driver := c.Cloud(c.PoolsFrom.Cloud).Driver
 	p.Clouds = nil
 	for i := range with.Clouds {
-		if cl := &with.Clouds[i]; cl.Driver == c.Clouds[at].Driver {
+		if cl := &with.Clouds[i]; cl.Driver == driver {
 			p.Clouds = append(p.Clouds, cl.Name)
 			if listing > c.Instances.ProbeInterval {
 				cl.ListInterval = listing

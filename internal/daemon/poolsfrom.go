@@ -88,14 +88,12 @@ func (d *daemon) attribute(ctx context.Context, c *config.Config) (string, error
 
 // openFor returns the cloud that describes a pool.
 func (d *daemon) openFor(ctx context.Context, c *config.Config) (_ control.Cloud, done func(), err error) {
-	is := func(name string) bool { return name == c.PoolsFrom.Cloud }
 	if d.fleet != nil {
-		if at := slices.IndexFunc(d.fleet.clouds, func(cl control.Cloud) bool { return is(cl.Name) }); at >= 0 {
+		if at := slices.IndexFunc(d.fleet.clouds, func(cl control.Cloud) bool { return cl.Name == c.PoolsFrom.Cloud }); at >= 0 {
 			return d.fleet.clouds[at], func() {}, nil
 		}
 	}
-	at := slices.IndexFunc(c.Clouds, func(cl config.Cloud) bool { return is(cl.Name) })
-	cl, err := OpenCloud(ctx, c.Clouds[at], Opening{Drivers: d.Program.Drivers, Fleet: c.Fleet, Folder: d.folder.File("."), Log: d.Log})
+	cl, err := OpenCloud(ctx, *c.Cloud(c.PoolsFrom.Cloud), Opening{Drivers: d.Program.Drivers, Fleet: c.Fleet, Folder: d.folder.File("."), Log: d.Log})
 	return cl, func() { cl.Driver.Close() }, err
 }
 
@@ -143,8 +141,7 @@ func (d *daemon) followDescribed(ctx context.Context) {
 	if c.PoolsFrom.Cloud == "" || time.Now().Before(d.describe) {
 		return
 	}
-	at := slices.IndexFunc(c.Clouds, func(cl config.Cloud) bool { return cl.Name == c.PoolsFrom.Cloud })
-	d.describe = time.Now().Add(c.Clouds[at].ListInterval)
+	d.describe = time.Now().Add(c.Cloud(c.PoolsFrom.Cloud).ListInterval)
 	text, err := d.read(ctx, c)
 	switch {
 	case err == nil && text != d.described:
