@@ -10,6 +10,7 @@ import (
 	"drover/internal/daemon"
 	"drover/internal/httpapi"
 	"drover/internal/remote"
+	"drover/internal/web"
 )
 
 // serveAPI serves the run's jobs at DROVER_API. Nobody else can reach it, unless the run is shown in a browser: then it
@@ -26,7 +27,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	token := drover.NewSecret("drover_run_" + rand.Text())
 	cfg.Reach.Hosts = httpapi.ReachOf(listener.Addr().String(), "").Hosts
 	cfg.Authenticate = s.letIn(token)
-	board := daemon.Dashboard{Fleet: s.folder.ID}
+	board := web.Config{Fleet: s.folder.ID}
 	rand.Read(board.Key[:])
 	handler, pages := daemon.WithDashboard(board, cfg)
 	server := httpapi.Server(handler)

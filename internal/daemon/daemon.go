@@ -155,8 +155,8 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	return d.folder.Announce(d.listener.Addr().String())
 }
 
-func (d *daemon) dashboard(key [32]byte) Dashboard {
-	b := Dashboard{Fleet: d.config.Fleet, Key: key, Secure: strings.HasPrefix(d.config.URL, "https://")}
+func (d *daemon) dashboard(key [32]byte) web.Config {
+	b := web.Config{Fleet: d.config.Fleet, Key: key, Secure: strings.HasPrefix(d.config.URL, "https://")}
 	if d.Simulator != nil {
 		b.Simulator = d.Simulator(d.inUse.Load, d.fleet.Controller.Clouds)
 	}

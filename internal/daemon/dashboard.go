@@ -9,21 +9,13 @@ import (
 	"drover/internal/web"
 )
 
-// Dashboard configures the dashboard beside an API.
-type Dashboard struct {
-	Fleet     string
-	Key       [32]byte      // seals the sessions of browsers
-	Secure    bool          // browsers use only https
-	Simulator web.Simulator // may be nil
-}
-
-// WithDashboard makes a handler of an API with the dashboard beside it, whose pages use the API as their readers.
-func WithDashboard(b Dashboard, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
+// WithDashboard makes a handler of an API with the dashboard beside it, whose pages use the API as their readers. It sets
+// the fields of the dashboard that follow from the API.
+func WithDashboard(board web.Config, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
 	var handler *httpapi.Handler
-	pages := web.New(web.Config{
-		Fleet: b.Fleet, Authenticate: api.Authenticate, Known: httpapi.Known, Key: b.Key, Log: api.Log, Simulator: b.Simulator, Secure: b.Secure,
-		Service: func(token drover.Secret) drover.Service { return httpapi.Within(handler, token) },
-	})
+	board.Authenticate, board.Known, board.Log = api.Authenticate, httpapi.Known, api.Log
+	board.Service = func(token drover.Secret) drover.Service { return httpapi.Within(handler, token) }
+	pages := web.New(board)
 	api.Pages, api.Login = pages, pages.Login
 	handler = httpapi.New(api)
 	return handler, pages
