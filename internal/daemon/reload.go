@@ -207,7 +207,7 @@ func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.C
 		if gone {
 			left = append(left, old)
 		}
-		if gone || hasCloud(c.Clouds, old) {
+		if gone || slices.ContainsFunc(c.Clouds, old.Same) {
 			clouds = append(clouds, d.cloud(old.Name))
 		}
 	}
@@ -219,20 +219,11 @@ const openTimeout = 30 * time.Second
 
 // openChanged opens the clouds of a configuration that are not open, or configured differently.
 func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.Cloud, error) {
-	var changed []config.Cloud
-	for _, cloud := range c.Clouds {
-		if !hasCloud(slices.Concat(d.config.Clouds, d.left), cloud) {
-			changed = append(changed, cloud)
-		}
-	}
+	open := slices.Concat(d.config.Clouds, d.left)
+	changed := slices.DeleteFunc(slices.Clone(c.Clouds), func(cloud config.Cloud) bool { return slices.ContainsFunc(open, cloud.Same) })
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	return OpenClouds(ctx, changed, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, d.counted})
-}
-
-// hasCloud reports whether the list has the cloud with the same configuration.
-func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
-	return slices.ContainsFunc(list, cloud.Same)
 }
 
 // cloud returns the open cloud with this name.
