@@ -38,7 +38,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	f.addReason(cmd)
 	f.add(a, cmd, "every job")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all jobs")
-	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	cmd.ValidArgsFunction = a.completeJobs(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
 
@@ -88,7 +88,7 @@ Elements that succeeded do not run again.`,
 	f.addReason(cmd)
 	cmd.Flags().StringVar(&with, "with", "", "rerun them as this batch `file` now defines them")
 	complete(cmd, "with", completeBatch)
-	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
+	cmd.ValidArgsFunction = a.completeJobs(drover.JobFailed, drover.JobCancelled)
 	return cmd
 }
 
@@ -167,7 +167,7 @@ queued until you raise its priority.`,
 			return a.change(ids, priorityWords, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
 		}),
 	})
-	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	cmd.ValidArgsFunction = a.completeJobs(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
 

@@ -32,9 +32,13 @@ func require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-func completeWords(words ...string) completer {
+func completeWords[W ~string](words ...W) completer {
+	var offered []string
+	for _, w := range words {
+		offered = append(offered, string(w))
+	}
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return words, cobra.ShellCompDirectiveNoFileComp
+		return offered, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -89,13 +93,8 @@ func distinct(words []string, directive cobra.ShellCompDirective) ([]string, cob
 // mostOffered limits the jobs offered to the newest ones: more would not help.
 const mostOffered = 200
 
-// completeJobs offers jobs, each with its name.
-func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return a.completeJobsIn()(cmd, args, typed)
-}
-
-// completeJobsIn offers the jobs in one of these states.
-func (a *app) completeJobsIn(states ...drover.JobState) completer {
+// completeJobs offers the jobs in one of these states, or all of them, each with its name.
+func (a *app) completeJobs(states ...drover.JobState) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return offer(a, func(ctx context.Context, svc drover.Service) ([]drover.Job, error) {
 			jobs, err := gather(allJobs(ctx, svc, drover.JobFilter{States: states}))
@@ -133,7 +132,7 @@ func (a *app) completePools(*cobra.Command, []string, string) ([]string, cobra.S
 // completeSubjects offers what can be explained: jobs, instances, pools, clouds and, once a cloud is typed, its
 // offerings.
 func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	jobs, _ := a.completeJobs(cmd, args, typed)
+	jobs, _ := a.completeJobs()(cmd, args, typed)
 	instances, directive := a.completeInstances(cmd, args, typed)
 	offers, _ := a.completeOffers(typed)
 	pools, _ := a.completePools(cmd, args, typed)

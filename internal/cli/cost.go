@@ -56,11 +56,7 @@ The line named - shows costs that belong to no job, label or user.
 	flags.StringVar(&f.since, "since", "", "count costs from this `time`; default: the beginning")
 	flags.StringVar(&f.until, "until", "", "count costs until this `time`; default: now")
 	flags.IntVar(&f.limit, "limit", 0, "show only the `N` highest costs; default and maximum: 1000")
-	var words []string
-	for _, by := range drover.CostsBy() {
-		words = append(words, string(by))
-	}
-	complete(cmd, "by", completeWords(words...))
+	complete(cmd, "by", completeWords(drover.CostsBy()...))
 	return cmd
 }
 

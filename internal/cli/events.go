@@ -42,7 +42,7 @@ an object. If the controller goes away, drover events waits until it is back.`,
 	flags.StringVar(&f.instance, "instance", "", "only events about the instance with this `name`")
 	flags.StringVar(&f.level, "level", "info", "lowest `level` to show: debug, info or warn")
 	a.addPatience(cmd)
-	complete(cmd, "job", a.completeJobs)
+	complete(cmd, "job", a.completeJobs())
 	complete(cmd, "instance", a.completeInstances)
 	complete(cmd, "level", completeWords(levels...))
 	return cmd

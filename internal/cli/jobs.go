@@ -58,7 +58,7 @@ With -o wide, the table also shows priorities, instances, costs, times and label
 	flags.BoolVar(&f.elements, "elements", false, "show each element of an array")
 	f.watch.add(cmd)
 	cmd.AddCommand(a.pruneCommand())
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobs()
 	complete(cmd, "state", completeWords(jobStates()...))
 	complete(cmd, "batch", a.completeBatches)
 	return cmd

@@ -50,7 +50,7 @@ with the name of the element that wrote it.`,
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "show only the last `N` lines of each stream, and with -f everything after them")
 	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "show the attempt with this `number`; default: the last")
 	a.addPatience(cmd)
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobs()
 	return cmd
 }
 

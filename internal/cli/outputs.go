@@ -44,7 +44,7 @@ files. Fetched files are verified, and nothing is written outside the folder.`,
 	f.add(a, cmd, "list or fetch the outputs of every job")
 	cmd.Flags().StringVar(&f.to, "to", "", "fetch the files into this `folder`")
 	a.addPatience(cmd)
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobs()
 	if err := cmd.MarkFlagDirname("to"); err != nil {
 		panic(err) // only if the flag does not exist
 	}

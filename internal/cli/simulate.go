@@ -89,9 +89,9 @@ configuration's pools for that long, with or without a TRACE.`,
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (as in the trace) or actual (as they ran)")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot every job may wait for room on a running instance")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
-	complete(cmd, "expected", completeWords("none", "requested", "actual"))
+	complete(cmd, "expected", completeWords(simulate.Expectations...))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
-	complete(cmd, "policy", completeWords("drover", "one-per-job", "reuse", "first-fit"))
+	complete(cmd, "policy", completeWords(simulate.Policies...))
 	return cmd
 }
 

@@ -46,15 +46,8 @@ changes all jobs and instances; admin creates tokens.`,
 	cmd.Flags().StringVar(&request.User, "user", "", "the token's `user`")
 	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "the token's `role`: view, submit, operate or admin")
 	cmd.Flags().StringVar(&expires, "expires", "", "the token expires after this `time`, such as 12h or 30d; default: never")
-	complete(cmd, "role", completeWords(roleNames()...))
+	complete(cmd, "role", completeWords(drover.Roles()...))
 	return cmd
-}
-
-func roleNames() (names []string) {
-	for _, r := range drover.Roles() {
-		names = append(names, string(r))
-	}
-	return names
 }
 
 // lifetime parses a duration such as 12h or 30d; empty means forever.
@@ -75,7 +68,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 		missing = append(missing, "--user NAME")
 	}
 	if r.Role == "" {
-		missing = append(missing, "--role "+strings.Join(roleNames(), "|"))
+		missing = append(missing, "--role view|submit|operate|admin")
 	}
 	if missing != nil {
 		return drover.Errorf(drover.KindInvalid, "a token needs %s", strings.Join(missing, " and ")).

@@ -42,7 +42,7 @@ return.`,
 	})
 	f.add(a, cmd, "wait for every job")
 	a.addPatience(cmd)
-	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	cmd.ValidArgsFunction = a.completeJobs(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
 
