@@ -90,7 +90,7 @@ const interval = 2 * time.Second
 
 // show shows the run's status.
 func (p *progress) show(st drover.Status) {
-	final := st.Jobs[drover.JobSucceeded] + st.Jobs[drover.JobFailed] + st.Jobs[drover.JobCancelled]
+	final := finals(st.Jobs)
 	left := p.pace.left(time.Now(), st.Jobs[drover.JobRunning], final, p.total)
 	if p.bar != nil {
 		p.lines[0].set(" " + runWords(st) + leftWords(left))
@@ -162,8 +162,9 @@ func (p *progress) waitWords(st drover.Status) string {
 	return strings.Join(parts, "; ")
 }
 
-func allOf(instances map[drover.InstanceState]int) (total int) {
-	for _, n := range instances {
+// allOf returns how many there are in all states together.
+func allOf[State comparable](counts map[State]int) (total int) {
+	for _, n := range counts {
 		total += n
 	}
 	return total

@@ -201,11 +201,7 @@ func isClosed(c <-chan struct{}) bool {
 // submitted reports whether the batch was submitted, by this process or an earlier one.
 func (s *session) submitted(ctx context.Context) (bool, error) {
 	st, err := s.svc.Status(ctx)
-	jobs := 0
-	for _, n := range st.Jobs {
-		jobs += n
-	}
-	return jobs > 0, err
+	return allOf(st.Jobs) > 0, err
 }
 
 // submit submits the batch once.

@@ -147,7 +147,7 @@ func (r *runRow) count(ctx context.Context, db string) error {
 	}
 	r.Queued, r.Running = counts[drover.JobQueued], counts[drover.JobRunning]
 	r.Succeeded, r.Failed, r.Cancelled = counts[drover.JobSucceeded], counts[drover.JobFailed], counts[drover.JobCancelled]
-	r.Jobs = r.Queued + r.Running + r.Succeeded + r.Failed + r.Cancelled
+	r.Jobs = allOf(counts)
 	instances, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
 	r.Instances = len(instances)
 	return err

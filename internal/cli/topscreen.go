@@ -110,16 +110,15 @@ func (m *topModel) rows() int { return max(1, m.height-len(m.head())-3) }
 // head returns the fixed lines at the top.
 func (m *topModel) head() []string {
 	s := m.seen.status
-	total, states := 0, []string{}
+	states := []string{}
 	for _, state := range slices.SortedFunc(maps.Keys(s.Instances), func(a, b drover.InstanceState) int { return s.Instances[b] - s.Instances[a] }) {
-		total += s.Instances[state]
 		states = append(states, fmt.Sprintf("%s %s", m.paint.state(string(state), number(s.Instances[state])), state))
 	}
 	lines := []string{
 		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.Local().Format(time.TimeOnly)),
 		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
 			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
-		fmt.Sprintf("instances  %d: %s", total, strings.Join(states, ", ")),
+		fmt.Sprintf("instances  %d: %s", allOf(s.Instances), strings.Join(states, ", ")),
 		fmt.Sprintf("cost       %s an hour, %s in total", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
 	}
 	for _, b := range s.Budgets[:min(len(s.Budgets), 3)] {

@@ -16,7 +16,6 @@ func flagFault(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	var without *pflag.ValueRequiredError
 	var told *drover.Error
-	hint := cmd.CommandPath() + " --help shows every flag"
 	switch {
 	case errors.As(err, &told): // the value's own message
 		return told
@@ -29,7 +28,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 		return drover.Errorf(drover.KindInvalid, "--%s needs %s", without.GetFlag().Name, takes).
 			WithHint("use --%s %s", without.GetFlag().Name, example)
 	}
-	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s", hint)
+	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s --help shows every flag", cmd.CommandPath())
 }
 
 // flagTakes describes what a flag accepts, with an example.
@@ -116,7 +115,7 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 // wantArgs checks the number of arguments; what names one of them, or is empty if people give none. -1 means no limit.
 func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		hint := "for example: " + strings.TrimSpace(firstLine(cmd.Example))
+		hint := "for example: " + firstLine(cmd.Example)
 		switch {
 		case len(args) < least:
 			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)

@@ -89,12 +89,8 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		if err != nil {
 			return in, fmt.Errorf("fetching the offerings of cloud %s: %w", cloud.Name, err)
 		}
-		for _, o := range listed {
-			o.Cloud = cloud.Name
-			if paid, whyNot := cloud.Offer(o); whyNot == "" {
-				offerings = append(offerings, paid)
-			}
-		}
+		usable, _ := control.Cloud{Offer: cloud.Offer}.Usable(listed)
+		offerings = append(offerings, usable...)
 	}
 	return inputOf(c, "the configuration", offerings, m)
 }
