@@ -156,7 +156,7 @@ const maxAmount = 1 << 20 * drover.GiB
 
 // resources rejects implausible amounts.
 func (c *checker) resources(r resources, n *node) {
-	if r.VCPUs <= 0 {
+	if r.CPU <= 0 {
 		c.addf(n.find("vcpus"), "vcpus must be greater than 0")
 	}
 	for key, size := range map[string]drover.Bytes{"memory": r.Memory, "disk": r.Disk} {

@@ -96,7 +96,7 @@ type jobFile struct {
 func (j *jobFile) Default() {
 	spec := DefaultJob()
 	*j = jobFile{
-		Resources: resources{VCPUs: spec.Resources.CPU, Memory: spec.Resources.Memory, Disk: spec.Resources.Disk},
+		Resources: resources(spec.Resources),
 		Spot:      spec.Spot,
 		Attempts:  spec.Attempts,
 		Priority:  spec.Priority,
@@ -119,7 +119,7 @@ func DefaultJob() drover.JobSpec {
 }
 
 type resources struct {
-	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"fractions are allowed"`
+	CPU    drover.MilliCPU `yaml:"vcpus" doc:"fractions are allowed"`
 	Memory drover.Bytes    `yaml:"memory"`
 	Disk   drover.Bytes    `yaml:"disk"`
 	GPUs   int             `yaml:"gpus" min:"0" max:"1000"`
@@ -186,10 +186,6 @@ func (retry) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(1.0), Maximum: new(100.0)}, schemaOf(reflect.TypeFor[retryFile]())}}
 }
 
-func (r retry) spec() drover.Retry {
-	return drover.Retry{ExitCodes: r.ExitCodes, Times: r.Times, Delay: r.Delay}
-}
-
 // spec converts the job to package drover's type, with the paths of its inputs as place returns them.
 func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	s := drover.JobSpec{
@@ -199,12 +195,12 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Gang:       j.Gang,
 		Command:    j.Command,
 		Image:      j.Image,
-		Resources:  drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
+		Resources:  drover.Resources(j.Resources),
 		Placement:  drover.Placement{Cloud: j.Placement.Cloud, Zone: j.Placement.Zone, Type: j.Placement.Type, MaxPrice: j.MaxPrice},
 		Env:        j.Env,
 		Spot:       j.Spot,
 		Attempts:   j.Attempts,
-		Retry:      j.Retry.spec(),
+		Retry:      drover.Retry(j.Retry),
 		Timeout:    j.Timeout,
 		Expected:   j.Expected,
 		MaxWait:    j.MaxWait,

@@ -402,7 +402,7 @@ func cloudSettings(c config.Cloud) engine.CloudSettings {
 		s.Limits = append(s.Limits, limit)
 	}
 	for _, r := range c.Prices.Reserved {
-		s.Reserved = append(s.Reserved, engine.Reservation{Type: r.Type, Count: r.Count, Price: r.Price})
+		s.Reserved = append(s.Reserved, engine.Reservation(r))
 	}
 	return s
 }
