@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,13 +106,10 @@ func (a *api) admit(conn net.Conn) (n int64, ok bool) {
 }
 
 // waitingConns lists the connections that no controller has taken.
-func (a *api) waitingConns() (list []int64) {
+func (a *api) waitingConns() []int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for n := range a.waiting {
-		list = append(list, n)
-	}
-	return list
+	return slices.Collect(maps.Keys(a.waiting))
 }
 
 // take returns a waiting connection, once. The caller must release it.
