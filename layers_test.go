@@ -210,7 +210,7 @@ var layers = map[string]layer{
 	},
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
-		ours: []string{".", "driver", "driver/middleware", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
+		ours: []string{".", "driver", "driver/middleware", "internal/backoff", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
 			"internal/record", "internal/remote", "internal/store", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
@@ -281,7 +281,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: clouds, folders, API, configuration reloads",
-		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/configimport", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
+		ours: []string{"internal/atomicfile", "internal/backoff", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/configimport", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 	},
 	"internal/preview": {

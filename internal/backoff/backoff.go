@@ -1,4 +1,4 @@
-// Package backoff waits between tries, at most until the context ends.
+// Package backoff waits between tries, and between calls at an interval, at most until the context ends.
 package backoff
 
 import (
@@ -16,6 +16,20 @@ func For(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-timer.C:
 		return nil
+	}
+}
+
+// Every calls do after each interval, until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func()) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			do()
+		}
 	}
 }
 

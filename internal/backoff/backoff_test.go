@@ -3,6 +3,7 @@ package backoff
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,18 @@ func TestFor(t *testing.T) {
 				t.Errorf("waited %v: %v", time.Since(began), err)
 			}
 		})
+	})
+}
+
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		began, calls := time.Now(), []time.Duration{}
+		Every(ctx, time.Second, func() { calls = append(calls, time.Since(began)) })
+		if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(calls, want) {
+			t.Errorf("called after %v, want %v", calls, want)
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/backoff"
 	"drover/internal/blob"
 	"drover/internal/engine"
 	"drover/internal/logkey"
@@ -236,14 +237,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
 	c.work.Go(func() {
-		every(work, tellInterval, func() {
+		backoff.Every(work, tellInterval, func() {
 			if !c.Tell(work) {
-				pause(work)
+				_ = backoff.For(work, unrecorded)
 			}
 		})
 	})
 	if !c.cfg.Shared {
-		c.work.Go(func() { every(work, livePace, func() { c.growLogs(work) }) })
+		c.work.Go(func() { backoff.Every(work, livePace, func() { c.growLogs(work) }) })
 	}
 	err = c.drive(ctx, l, opening)
 	stop()

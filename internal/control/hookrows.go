@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/engine"
 	"drover/internal/logkey"
 	"drover/internal/store"
@@ -134,7 +135,7 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 		go func() {
 			recorded := c.runRow(context.WithoutCancel(ctx), h)
 			if !recorded {
-				pause(ctx)
+				_ = backoff.For(ctx, unrecorded)
 			}
 			ended <- hookEnd{h.ID, recorded}
 		}()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/logkey"
 	"drover/internal/store"
 )
@@ -135,7 +136,7 @@ const tallyInterval = time.Second
 // keepTally records the size of results until ctx ends, and then the rest.
 func (c *Controller) keepTally(ctx context.Context) {
 	write := func() { c.writeTally(context.WithoutCancel(ctx)) }
-	every(ctx, tallyInterval, write)
+	backoff.Every(ctx, tallyInterval, write)
 	write()
 }
 

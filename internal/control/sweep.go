@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/backoff"
 	"drover/internal/logkey"
 )
 
@@ -23,11 +24,9 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 		c.Sweep(ctx, driver.Active)
 		c.sweepStored(ctx)
 	}
-	select {
-	case <-time.After(sweepDelay):
+	if backoff.For(ctx, sweepDelay) == nil {
 		sweep()
-		every(ctx, sweepInterval, sweep)
-	case <-ctx.Done():
+		backoff.Every(ctx, sweepInterval, sweep)
 	}
 }
 
@@ -57,27 +56,5 @@ func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 	}
 }
 
-// every calls do after each interval, until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func()) {
-	ticks := time.NewTicker(interval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			do()
-		}
-	}
-}
-
 // unrecorded is how long to wait before something is repeated that could not be recorded as done.
 const unrecorded = 30 * time.Second
-
-// pause waits that long, or until ctx ends.
-func pause(ctx context.Context) {
-	select {
-	case <-time.After(unrecorded):
-	case <-ctx.Done():
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/logkey"
 	"drover/internal/telemetry"
 )
@@ -23,18 +24,8 @@ type statusLine struct {
 
 // Run logs the status until ctx ends.
 func (s *statusLine) Run(ctx context.Context) {
-	if s.interval <= 0 {
-		return
-	}
-	tick := time.NewTicker(s.interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.say(ctx)
-		}
+	if s.interval > 0 {
+		backoff.Every(ctx, s.interval, func() { s.say(ctx) })
 	}
 }
 

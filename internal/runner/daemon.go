@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/cgroup"
 	"drover/internal/wire"
 )
@@ -203,16 +204,8 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	go d.api.run(ctx, d.announce)
 	go d.accept(l)
 	go d.warm()
-	tick := time.NewTicker(tickInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return l.Close()
-		case <-tick.C:
-			d.tick()
-		}
-	}
+	backoff.Every(ctx, tickInterval, d.tick)
+	return l.Close()
 }
 
 // warm starts a supervisor ahead of the first attempt.
