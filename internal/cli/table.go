@@ -116,15 +116,19 @@ func printTable[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 // color is the terminal's code for a colour.
 type color string
 
-// The colours, which only states have.
+// The colours. In tables only states have one.
 const (
-	plain  color = ""
-	green  color = "\x1b[32m"
-	red    color = "\x1b[31m"
-	yellow color = "\x1b[33m"
-	cyan   color = "\x1b[36m"
-	faint  color = "\x1b[2m"
-	reset        = "\x1b[0m"
+	plain   color = ""
+	red     color = "\x1b[31m"
+	green   color = "\x1b[32m"
+	yellow  color = "\x1b[33m"
+	blue    color = "\x1b[34m"
+	magenta color = "\x1b[35m"
+	cyan    color = "\x1b[36m"
+	bold    color = "\x1b[1m"
+	faint   color = "\x1b[2m"
+	chosen  color = "\x1b[1;4m" // bold and underlined
+	reset         = "\x1b[0m"
 )
 
 // cell is one field of a row.

@@ -17,23 +17,19 @@ import (
 // painter colours text if it is true.
 type painter bool
 
-func (p painter) with(code, text string) string {
-	if !p {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-func (p painter) bold(text string) string { return p.with("1", text) }
-func (p painter) dim(text string) string  { return p.with("2", text) }
+func (p painter) with(tint color, text string) string { return tinted(bool(p), tint, text) }
+func (p painter) bold(text string) string             { return p.with(bold, text) }
+func (p painter) dim(text string) string              { return p.with(faint, text) }
 
 // stateColors are the dashboard's colours, as far as terminals have them.
-var stateColors = map[string]string{
-	"running": "34", "succeeded": "32", "failed": "31", "booting": "35", "creating": "35", "queued": "33", "warn": "33", "lost": "31", "interrupted": "31",
+var stateColors = map[string]color{
+	"running": blue, "succeeded": green, "failed": red, "booting": magenta, "creating": magenta, "queued": yellow, "warn": yellow, "lost": red, "interrupted": red,
 }
 
 // state paints a text in the colour of a state.
-func (p painter) state(word, text string) string { return p.with(cmp.Or(stateColors[word], "0"), text) }
+func (p painter) state(word, text string) string {
+	return p.with(cmp.Or(stateColors[word], reset), text)
+}
 
 // fit truncates or pads a text from any source to a width on the screen.
 func fit(text string, width int) string {
@@ -116,8 +112,8 @@ func (m *topModel) head() []string {
 	}
 	lines := []string{
 		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.Local().Format(time.TimeOnly)),
-		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
-			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
+		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with(yellow, number(s.Jobs[drover.JobQueued])), m.paint.with(blue, number(s.Jobs[drover.JobRunning])),
+			m.paint.with(green, number(s.Jobs[drover.JobSucceeded])), m.paint.with(red, number(s.Jobs[drover.JobFailed]))),
 		fmt.Sprintf("instances  %d: %s", allOf(s.Instances), strings.Join(states, ", ")),
 		fmt.Sprintf("cost       %s an hour, %s in total", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
 	}
@@ -126,11 +122,11 @@ func (m *topModel) head() []string {
 	}
 	switch {
 	case m.err != nil:
-		lines = append(lines, m.paint.with("31", fit(m.err.Error(), max(10, m.width))))
+		lines = append(lines, m.paint.with(red, fit(m.err.Error(), max(10, m.width))))
 	case s.Suspended != nil:
-		lines = append(lines, m.paint.with("31", fit("the controller cannot change anything: "+s.Suspended.Text, max(10, m.width))))
+		lines = append(lines, m.paint.with(red, fit("the controller cannot change anything: "+s.Suspended.Text, max(10, m.width))))
 	case s.Paused != nil:
-		lines = append(lines, m.paint.with("33", fit("paused: "+s.Paused.Text, max(10, m.width))))
+		lines = append(lines, m.paint.with(yellow, fit("paused: "+s.Paused.Text, max(10, m.width))))
 	}
 	return lines
 }
@@ -139,19 +135,19 @@ func (m *topModel) budgetLine(b drover.BudgetUse) string {
 	limit := cmp.Or(b.Hard, b.Soft)
 	const width = 20
 	used := min(width, int(width*(b.Spent+b.Promised)/limit))
-	code := "32"
+	tint := green
 	switch {
 	case b.Spent >= limit:
-		code = "31"
+		tint = red
 	case used > width*4/5:
-		code = "33"
+		tint = yellow
 	}
 	text := human.Dollars(b.Spent) + " spent"
 	if b.Promised > 0 {
 		text += ", " + human.Dollars(b.Promised) + " committed"
 	}
 	text = fmt.Sprintf("%s of %s %s, %s", text, human.Dollars(limit), b.Window, b.Scope)
-	return fmt.Sprintf("[%s%s] %s", m.paint.with(code, strings.Repeat("#", used)), strings.Repeat(".", width-used), strings.TrimRight(fit(text, max(10, m.width-34)), " "))
+	return fmt.Sprintf("[%s%s] %s", m.paint.with(tint, strings.Repeat("#", used)), strings.Repeat(".", width-used), strings.TrimRight(fit(text, max(10, m.width-34)), " "))
 }
 
 // screen returns the whole screen.
@@ -168,7 +164,7 @@ func (m *topModel) tabs() string {
 	var names []string
 	for i, l := range topLists {
 		if i == m.list {
-			names = append(names, m.paint.with("1;4", "["+l.name+"]"))
+			names = append(names, m.paint.with(chosen, "["+l.name+"]"))
 		} else {
 			names = append(names, " "+l.name+" ")
 		}
