@@ -196,6 +196,8 @@ func target(i *fakeInstance, name string) Target {
 		Instance: name,
 		Epoch:    1,
 		Runner:   runnerOf([]byte("#!/bin/sh\nexit 9\n")),
+		LoggedIn: func() {},
+		Probed:   func(bool) {},
 	}
 }
 

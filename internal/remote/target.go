@@ -40,8 +40,7 @@ type Target struct {
 	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it was ready before
 	Timeouts  Timeouts
 
-	// LoggedIn is called once the login has succeeded and the host key is verified, Probed after the boot probe. Either
-	// may be nil.
+	// Connect calls LoggedIn once the login has succeeded and the host key is verified, and Probed after the boot probe.
 	LoggedIn func()
 	Probed   func(passed bool)
 }
@@ -128,12 +127,6 @@ func (t Target) withDefaults() Target {
 	t.Timeouts = t.Timeouts.withDefaults()
 	if t.Dial == nil {
 		t.Dial = new(net.Dialer).DialContext
-	}
-	if t.LoggedIn == nil {
-		t.LoggedIn = func() {}
-	}
-	if t.Probed == nil {
-		t.Probed = func(bool) {}
 	}
 	return t
 }
