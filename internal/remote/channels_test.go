@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +42,7 @@ func TestRoomForChannels(t *testing.T) {
 		return i, c
 	}
 	fetch := func(t *testing.T, c *Conn) {
-		log, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1)
+		log, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, math.MaxInt64)
 		if err == nil {
 			_, err = io.ReadAll(log)
 		}
@@ -68,7 +69,7 @@ func TestRoomForChannels(t *testing.T) {
 		if _, err := c.OpenAPI(1); err != nil {
 			t.Fatal(err)
 		}
-		_, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1)
+		_, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, math.MaxInt64)
 		var e *drover.Error
 		if !errors.As(err, &e) || e.Kind != drover.KindTransient || !strings.Contains(e.Hint, "MaxSessions") {
 			t.Errorf("%v", err)
@@ -93,7 +94,7 @@ func TestRoomForChannels(t *testing.T) {
 	t.Run("an instance that does not close a channel loses its connection", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{Command: 10 * time.Millisecond})
 		c.end(&process{Channel: deafChannel{}, ended: make(chan struct{})})
-		if _, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1); err == nil || !strings.Contains(err.Error(), "did not close a channel") {
+		if _, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, math.MaxInt64); err == nil || !strings.Contains(err.Error(), "did not close a channel") {
 			t.Error(err)
 		}
 	})

@@ -11,11 +11,11 @@ import (
 	"drover/internal/wire"
 )
 
-// FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that
-// there are now if limit is negative. It returns KindNotFound if there is no such stream. It occupies a bulk channel
-// until the reader has been read to its end or ctx ends.
+// FetchLog reads one of an attempt's streams from offset on: at most limit bytes of those that there are now. It returns
+// KindNotFound if there is no such stream. It occupies a bulk channel until the reader has been read to its end or ctx
+// ends.
 func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string, offset, limit int64) (io.Reader, error) {
-	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset, Size: max(0, limit)})
+	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset, Size: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -23,10 +23,7 @@ func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string,
 		l.end(false)
 		return nil, drover.Errorf(drover.KindTransient, "the runner reports an invalid log size of %d bytes", reply.Size)
 	}
-	r := &sizedReader{lease: l, left: reply.Size, whole: true}
-	if limit >= 0 && limit < reply.Size {
-		r.left, r.whole = limit, false
-	}
+	r := &sizedReader{lease: l, left: min(limit, reply.Size), whole: limit >= reply.Size}
 	r.endIfRead()
 	return r, nil
 }

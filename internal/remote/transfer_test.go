@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -104,7 +105,7 @@ func TestLogs(t *testing.T) {
 	t.Run("one channel serves one fetch after another", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
 			for offset, want := range map[int64]string{0: "0123456789", 7: "789", 10: ""} {
-				if got := fetch(t, c, "stdout", offset, -1); got != want {
+				if got := fetch(t, c, "stdout", offset, math.MaxInt64); got != want {
 					t.Errorf("%q", got)
 				}
 			}
@@ -115,7 +116,7 @@ func TestLogs(t *testing.T) {
 	})
 	t.Run("a channel is closed after a while unused", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
-			fetch(t, c, "stdout", 0, -1)
+			fetch(t, c, "stdout", 0, math.MaxInt64)
 			b := c.transfers.pop()
 			c.transfers.push(b)
 			time.Sleep(c.times.Idle - time.Second)
@@ -128,7 +129,7 @@ func TestLogs(t *testing.T) {
 			if b.stands() {
 				t.Error("still open")
 			}
-			fetch(t, c, "stdout", 0, -1)
+			fetch(t, c, "stdout", 0, math.MaxInt64)
 			if n := bulks(i); n != 2 {
 				t.Errorf("%d channels", n)
 			}
@@ -149,7 +150,7 @@ func TestLogs(t *testing.T) {
 	})
 	t.Run("a missing log is not found", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
-			_, err := c.FetchLog(t.Context(), attempt(1), "x", 0, -1)
+			_, err := c.FetchLog(t.Context(), attempt(1), "x", 0, math.MaxInt64)
 			if drover.KindOf(err) != drover.KindNotFound {
 				t.Error(err)
 			}
@@ -158,7 +159,7 @@ func TestLogs(t *testing.T) {
 	t.Run("a log that ends early or gets stuck is an error", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			for stream, want := range map[string]string{"broken": "the bulk channel ended", "stuck": "no progress for 1m0s"} {
-				r, err := c.FetchLog(t.Context(), attempt(1), stream, 0, -1)
+				r, err := c.FetchLog(t.Context(), attempt(1), stream, 0, math.MaxInt64)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,11 +178,11 @@ func TestLogs(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := c.FetchLog(ctx, attempt(1), "mute", 0, -1)
+			_, err := c.FetchLog(ctx, attempt(1), "mute", 0, math.MaxInt64)
 			if drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), "deadline exceeded") {
 				t.Error(err)
 			}
-			if got := fetch(t, c, "stdout", 0, -1); got != "0123456789" {
+			if got := fetch(t, c, "stdout", 0, math.MaxInt64); got != "0123456789" {
 				t.Errorf("afterwards %q", got)
 			}
 		})
@@ -190,7 +191,7 @@ func TestLogs(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
 			var all sync.WaitGroup
 			for range 20 {
-				all.Go(func() { fetch(t, c, "stdout", 0, -1) })
+				all.Go(func() { fetch(t, c, "stdout", 0, math.MaxInt64) })
 			}
 			all.Wait()
 			if n := bulks(i); n > maxTransfers {
@@ -281,7 +282,7 @@ func TestRenewedSessionKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		go c.Run(t.Context(), deaf{})
-		if got := len(fetch(t, c, "long", 0, -1)); got != longLog {
+		if got := len(fetch(t, c, "long", 0, math.MaxInt64)); got != longLog {
 			t.Errorf("%d bytes", got)
 		}
 		if asked != 1 {
@@ -347,7 +348,7 @@ func TestTransfersDoNotHoldUpTheControlStream(t *testing.T) {
 		go c.Run(t.Context(), deaf{})
 		var floods []io.Reader
 		for range maxTransfers {
-			r, err := c.FetchLog(t.Context(), attempt(1), "long", 0, -1)
+			r, err := c.FetchLog(t.Context(), attempt(1), "long", 0, math.MaxInt64)
 			if err != nil {
 				t.Fatal(err)
 			}
