@@ -40,7 +40,10 @@ func mixed(seed uint64) Recipe {
 		to.Lifecycle.Sharing = r.Settings.Lifecycle.Sharing
 		r.Changes = append(r.Changes, Change{time.Duration(dice.IntN(2400)) * time.Second, to})
 	}
-	return r.pooled()
+	if r = r.pooled(); len(r.Settings.Pools) > 0 {
+		r.Settings.Clouds[0].MaxInstances += 8 // pools that grow do not take all
+	}
+	return r
 }
 
 // mixedJob returns a job that fits the world's clouds, budgets and limits.

@@ -202,7 +202,7 @@ func (w *World) drainAll() {
 
 // giveUp makes the wish to end to the present controller. The wish is durable, so the next controller has it too.
 func (w *World) giveUp() {
-	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}, engine.CloseAsked{}}
+	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "everything is given up"}}, engine.CloseAsked{}}
 	for _, b := range w.wishes {
 		w.controller.take(b)
 	}

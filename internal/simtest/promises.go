@@ -135,6 +135,7 @@ func (w *World) glance() {
 	w.controller.glancePrices()
 	w.controller.glanceVolumes()
 	w.addsUp()
+	w.explains()
 	for _, in := range w.controller.loop.Engine.Instances() {
 		kept := in.Unhealthy != nil || in.KeepUntil > w.controller.now() || in.Joined != 0 && !in.Emptied // a node is emptied first
 		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && !kept {

@@ -200,7 +200,7 @@ func (w *World) outcome() drover.Exit {
 	case w.happens(JobFails):
 		return drover.Exit{Code: 1}
 	case w.happens(NoImage):
-		return drover.Exit{Code: 125, Cause: drover.CauseNoImage}
+		return drover.Exit{Code: 125, Cause: drover.CauseNoImage, Text: "no such image"}
 	case w.happens(SupervisorDies):
 		return drover.Exit{Code: 137, Cause: drover.CauseLost}
 	}
