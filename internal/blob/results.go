@@ -196,7 +196,7 @@ func (r *Results) LogsOf(job string, index int) (attempt int, err error) {
 	switch {
 	case err == nil:
 		if attempt, err = strconv.Atoi(string(text)); err != nil {
-			return 0, fmt.Errorf("%s does not contain the number of an attempt", latest(job, index))
+			return 0, fmt.Errorf("%s does not contain an attempt number", latest(job, index))
 		}
 		return attempt, nil
 	case !absent(err):

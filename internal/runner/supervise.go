@@ -65,7 +65,7 @@ func supervise() error {
 	}
 	unix.CloseOnExec(3)
 	if err := unix.SetNonblock(3, true); err != nil {
-		return fmt.Errorf("taking the daemon's socket: %w", err)
+		return fmt.Errorf("using the daemon's socket: %w", err)
 	}
 	boot, err := bootID()
 	if err != nil {
