@@ -6,7 +6,6 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
-	"drover/internal/engine/verdict"
 )
 
 // Backfill. A group that waits and cannot get new instances has ready instances held for it: as many as its waiting
@@ -116,11 +115,11 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 // own limits must admit the new instances. While others are held or leaving, a single one is not held.
 func (e *Engine) holdUnusable(g *group, left int) {
 	b, order := &e.backfill, e.fleet.LastIndex().Ready
-	if g.lacks = 1; len(order) == 0 || b.left == 0 || b.others == 0 || g.Reason.Cause != verdict.Limit || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
+	if g.lacks = 1; len(order) == 0 || b.left == 0 || b.others == 0 || !e.atLimit(g) || e.fleet.Census().Hold(&g.demand, left, g.Jobs[0].Number) >= left {
 		return
 	}
 	b.others--
-	if e.gangSpans(g) > 1 {
+	if e.spans(g) {
 		e.holdForGang(g, order)
 		return
 	}
@@ -131,7 +130,7 @@ func (e *Engine) holdUnusable(g *group, left int) {
 			continue
 		}
 		if helps == nil {
-			if able, _ = e.fewest(g, left); !e.ownLimitAdmits(g, able, 1) {
+			if able, _ = e.fewest(g); !e.ownLimitAdmits(g, able, 1) {
 				return
 			}
 			helps = e.helps(able)

@@ -131,32 +131,43 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	if len(lower) == 0 {
 		return nil
 	}
-	able, most := slices.Collect(e.rentableFor(g)), 0
+	able, need := e.fewest(g)
 	if !e.ownLimitAdmits(g, able, 1) {
 		helps := e.helps(able)
 		return e.victimsForUserLimit(g, slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) }))
 	}
-	for _, o := range able {
-		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unreserved()))
-	}
-	if most == 0 {
-		return nil
-	}
-	helps, affords := e.helps(able), e.affordsInstead(g, able)
-	need := (g.unreserved()+most-1)/most - e.countLeaving(helps)
-	if e.gangSpans(g) > 1 {
-		if e.savingFor(g) == nil {
+	useful := e.affordsInstead(g, able)
+	if need > 1 {
+		s := e.savingFor(g)
+		if s == nil {
 			return nil
 		}
-		need = min(need, g.lacks)
+		need, useful = g.lacks, s.helps
+	} else {
+		if e.gangSpans(g) <= 1 { // otherwise only one is missing
+			need = instancesFor(g, able)
+		}
+		need -= e.countLeaving(e.helps(able))
 	}
 	var some []*fleet.Member
 	for _, in := range lower {
-		if len(some) < need && affords(in) {
+		if len(some) < need && useful(in) {
 			some = append(some, in)
 		}
 	}
 	return some
+}
+
+// instancesFor returns how many instances of the largest of these offerings the group's jobs need.
+func instancesFor(g *group, able []drover.Offering) int {
+	most, n := 0, g.unreserved()
+	for _, o := range able {
+		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, n))
+	}
+	if most == 0 {
+		return 0
+	}
+	return (n + most - 1) / most
 }
 
 // victimsForUserLimit returns as many of the user's own instances as make the user's limits and the budgets admit one
