@@ -19,8 +19,9 @@ type group struct {
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
 	solving      int64 // the last Solve effect whose problem had a demand of the group
-	lacks        int   // instances that cannot run its jobs and are to become empty for it
-	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
+	fewest       fewest
+	lacks        int // instances that cannot run its jobs and are to become empty for it
+	awaitingEnds int // elements for which the last plan expects room before a new instance would have booted
 
 	runTime groupRunTime
 

@@ -32,26 +32,42 @@ type kindOf struct {
 	OfferingKey
 }
 
+// fewest are the unblocked offerings of which the fewest instances run n of a gang's jobs, and how many those are, as of
+// a revision of the market.
+type fewest struct {
+	market, n int
+	able      []drover.Offering
+	instances int
+}
+
 // fewest returns the unblocked offerings of which the fewest instances run jobs of the group, and how many those are:
-// for what its next gang lacks, or one otherwise.
+// for what its next gang lacks, or one otherwise. The caller must not change the slice.
 func (e *Engine) fewest(g *group) (able []drover.Offering, instances int) {
-	able = slices.Collect(e.rentableFor(g))
 	if g.Key.Gang == 0 {
-		return able, 1
+		return slices.Collect(e.rentableFor(g)), 1
 	}
 	n := min(g.unreserved(), g.Next()-e.placesFor(g))
+	if known := &g.fewest; known.market == e.market.Revision() && known.n == n && known.instances > 0 {
+		return known.able, known.instances
+	}
 	holds := func(o drover.Offering) int {
 		return e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, n))
 	}
 	most := 0
-	for _, o := range able {
+	for o := range e.rentableFor(g) {
 		most = max(most, holds(o))
 	}
 	if most <= 0 {
 		return nil, 0
 	}
 	instances = (n + most - 1) / most
-	return slices.DeleteFunc(able, func(o drover.Offering) bool { return holds(o)*instances < n }), instances
+	for o := range e.rentableFor(g) {
+		if holds(o)*instances >= n {
+			able = append(able, o)
+		}
+	}
+	g.fewest = fewest{e.market.Revision(), n, able, instances}
+	return able, instances
 }
 
 // spans reports whether the group's next gang lacks several instances.
@@ -147,10 +163,11 @@ func (e *Engine) onceEnded(able []drover.Offering, n int) (a allowance, some int
 }
 
 // savingFor returns what a gang needs if it waits for several instances, the limits admit too few, and enough instances
-// whose jobs rank below it exist or are leaving; otherwise nil. It sets how many of those instances the gang lacks.
+// whose jobs rank below it exist or are leaving; otherwise nil, also if those it can use will have room for it. It sets
+// how many of those instances the gang lacks.
 func (e *Engine) savingFor(g *group) *saving {
 	g.lacks = 1
-	if g.Key.Gang == 0 || !e.atLimit(g) {
+	if g.Key.Gang == 0 || !e.atLimit(g) || e.fleet.Census().Hold(&g.demand, g.Next(), g.Jobs[0].Number) >= g.Next() {
 		return nil
 	}
 	s := &saving{g: g, useful: map[kindOf]bool{}}
