@@ -20,25 +20,29 @@ func (e *Engine) affordsGang(g *group, slots []*fleet.Member) bool {
 	return len(slots) == 0 || e.refusingAccount(g, slots) == nil && (g.reserved > 0 || e.allowsOn(slots[0], g))
 }
 
-// findSlots returns ready instances for up to n of the group's elements to start together, by the first of the orders
-// that the budgets allow for all n. If none is allowed, it returns the slots of the first order and the account that
+// findSlots returns ready instances for up to n of the group's elements to start together, by the first of some orders
+// that the budgets allow for all n: where it costs the fleet least, then where it adds least to the account that
+// refused that, then the others. If none is allowed, it returns the slots of the first order and the account that
 // refuses them.
 func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *budget.Account) {
-	for i, order := range orders {
-		slots := e.takeSlots(g, n, order)
+	find := func(by order) (slots []*fleet.Member, a *budget.Account) {
+		slots = e.takeSlots(g, n, by)
 		returnSlots(g, slots)
-		switch {
-		case len(slots) < n && i == 0:
-			return slots, nil
-		case len(slots) < n:
-			return first, refuses
+		if len(slots) == n {
+			a = e.refusingAccount(g, slots)
 		}
-		a := e.refusingAccount(g, slots)
-		if a == nil {
+		return slots, a
+	}
+	if first, refuses = find(orders[0]); refuses == nil {
+		return first, nil
+	}
+	adds := func(e *Engine, g *group, in, than *fleet.Member) bool {
+		a, b := e.addsOn(g, in, refuses), e.addsOn(g, than, refuses)
+		return a < b || a == b && in.Better(than)
+	}
+	for _, by := range append([]order{adds}, orders[1:]...) {
+		if slots, a := find(by); len(slots) == n && a == nil {
 			return slots, nil
-		}
-		if i == 0 {
-			first, refuses = slots, a
 		}
 	}
 	return first, refuses

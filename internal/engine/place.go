@@ -136,7 +136,12 @@ var orders = [...]order{
 
 // costOfKeeping returns what keeping the instance for one more of the group's jobs adds to its commitment.
 func (e *Engine) costOfKeeping(g *group, in *fleet.Member) drover.Money {
-	return e.ledger.Adds(&budget.Account{To: budget.Never}, e.onInstance(in, 0, wanted{g, 1}))
+	return e.addsOn(g, in, &budget.Account{To: budget.Never})
+}
+
+// addsOn returns what one more of the group's jobs on the instance adds to an account.
+func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.Money {
+	return e.ledger.Adds(to, e.onInstance(in, 0, wanted{g, 1}))
 }
 
 // bestInstance returns the first instance, by an order, that fits the group's next element and is cost-effective; nil
@@ -153,7 +158,7 @@ func (e *Engine) bestInstance(g *group, before order) (best *fleet.Member) {
 		}
 		if e.fitsBeside(in, g, by) {
 			best = in
-		} else {
+		} else if in.Accepts(&by.demand) { // otherwise it depends on more than what runs there
 			f.deniedBy, f.asOf = by, in.Changes()
 		}
 	}
