@@ -215,9 +215,9 @@ func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// notStarted retries an unanswered start for as long as a boot may take; then something else is used. Without capacity
-// the instance stays stopped and is tried again later; if the cloud refuses to start it for another reason, it is
-// destroyed unless it is held.
+// notStarted retries a start that is unanswered, or whose instance is not found, for as long as a boot may take; then
+// something else is used. Without an answer or capacity the instance stays stopped and is tried again later; if the
+// cloud does not find it or refuses to start it for another reason, it is destroyed unless it is held.
 func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.limitCreates(in.Cloud, err)
@@ -227,6 +227,10 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal, drover.KindRateLimit, drover.KindNotFound:
 		if e.s.Now < in.Woken.Add(e.life().BootTimeout) {
 			in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second)))
+			return
+		}
+		if err.Kind == drover.KindNotFound && !in.Held() {
+			e.stop(in, why)
 			return
 		}
 	case drover.KindCapacity, drover.KindQuota, drover.KindAuthentication:
