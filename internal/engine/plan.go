@@ -20,7 +20,7 @@ func (e *Engine) plan() {
 	}
 	if e.s.Solving != nil {
 		for _, g := range e.groups {
-			if g.Reason.Cause == verdict.Booting && g.reserved == 0 && g.netDemand() > 0 { // what was coming failed; the next plan is for it
+			if g.Reason.Cause == verdict.Booting && g.reserved == 0 && g.netDemand() > 0 { // its instances failed; the next plan is for it
 				g.setReason(e.verdict(drover.ReasonPlanning, planningText))
 			}
 		}
@@ -161,18 +161,23 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name), Disk: e.limits(c.Name).Disk})
 	}
 	for _, l := range e.limitsLeft() {
-		if l.Instances != nil {
-			l.Instances = new(max(0, *l.Instances))
-		}
-		if l.CPU != nil {
-			l.CPU = new(max(0, *l.CPU))
-		}
-		p.Limits = append(p.Limits, l)
+		p.Limits = append(p.Limits, notNegative(l))
 	}
 	boots := e.forecast.BootTimes()
 	p.Boot, p.Boots = boots.Usual, boots.Other
 	e.spread(&p)
 	return p
+}
+
+// notNegative returns a limit that admits nothing instead of less.
+func notNegative(l drover.Limit) drover.Limit {
+	if l.Instances != nil {
+		l.Instances = new(max(0, *l.Instances))
+	}
+	if l.CPU != nil {
+		l.CPU = new(max(0, *l.CPU))
+	}
+	return l
 }
 
 // unblocked returns the offerings that may be rented now, at the price paid for them. The caller must not change the

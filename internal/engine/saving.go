@@ -32,16 +32,17 @@ type kindOf struct {
 	OfferingKey
 }
 
-// fewest are the unblocked offerings of which the fewest instances run n of a gang's jobs, and how many those are, as of
-// a revision of the market.
+// fewest is how many instances n of a gang's jobs need at least, and the unblocked offerings that are large enough for
+// so few, as of a revision of the market.
 type fewest struct {
 	market, n int
 	able      []drover.Offering
 	instances int
 }
 
-// fewest returns the unblocked offerings of which the fewest instances run jobs of the group, and how many those are:
-// for what its next gang lacks, or one otherwise. The caller must not change the slice.
+// fewest returns how many instances the jobs that the group's next gang lacks need at least, and the unblocked offerings
+// that are large enough for so few. Other groups' jobs need one each, of any offering that fits. The caller must not
+// change the slice.
 func (e *Engine) fewest(g *group) (able []drover.Offering, instances int) {
 	if g.Key.Gang == 0 {
 		return slices.Collect(e.rentableFor(g)), 1
@@ -312,13 +313,6 @@ func (e *Engine) save(p *drover.Problem, s *saving) {
 		if at < 0 {
 			continue
 		}
-		l = l.Less(s.n, s.able[at].Type.Resources.CPU*drover.MilliCPU(s.n))
-		if l.Instances != nil {
-			l.Instances = new(max(0, *l.Instances))
-		}
-		if l.CPU != nil {
-			l.CPU = new(max(0, *l.CPU))
-		}
-		p.Limits[i] = l
+		p.Limits[i] = notNegative(l.Less(s.n, s.able[at].Type.Resources.CPU*drover.MilliCPU(s.n)))
 	}
 }
