@@ -32,11 +32,16 @@ func require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-func completeWords[W ~string](words ...W) completer {
-	var offered []string
+// plainWords returns words of any type as strings.
+func plainWords[W ~string](words []W) (list []string) {
 	for _, w := range words {
-		offered = append(offered, string(w))
+		list = append(list, string(w))
 	}
+	return list
+}
+
+func completeWords[W ~string](words ...W) completer {
+	offered := plainWords(words)
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return offered, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -68,7 +68,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 		missing = append(missing, "--user NAME")
 	}
 	if r.Role == "" {
-		missing = append(missing, "--role view|submit|operate|admin")
+		missing = append(missing, "--role "+strings.Join(plainWords(drover.Roles()), "|"))
 	}
 	if missing != nil {
 		return drover.Errorf(drover.KindInvalid, "a token needs %s", strings.Join(missing, " and ")).
