@@ -97,7 +97,7 @@ func cloudGone(name string) error {
 func cannotDrain(name string, err error) error {
 	e := drover.AsError(err, drover.KindInvalid)
 	return drover.Errorf(e.Kind, "cloud %s still has instances, but the configuration no longer contains it, and it cannot be opened as before: %s", name, onOneLine(err)).
-		WithHint("restore what is missing, or add the cloud back until its instances are gone")
+		WithHint("restore what is missing, or add the cloud back and keep it until its instances are gone")
 }
 
 // missingClouds returns the names of the clouds in which the records have instances and that the configuration lacks.

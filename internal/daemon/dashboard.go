@@ -9,8 +9,8 @@ import (
 	"drover/internal/web"
 )
 
-// WithDashboard makes a handler of an API with the dashboard beside it, whose pages use the API as their readers. It sets
-// the fields of the dashboard that follow from the API.
+// WithDashboard returns a handler that serves an API and the dashboard, and the dashboard's own handler. The pages call
+// the API with their reader's token. It sets the fields of the dashboard's configuration that follow from the API.
 func WithDashboard(board web.Config, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
 	var handler *httpapi.Handler
 	board.Authenticate, board.Known, board.Log = api.Authenticate, httpapi.Known, api.Log
