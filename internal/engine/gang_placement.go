@@ -36,10 +36,7 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 	if first, refuses = find(orders[0]); refuses == nil {
 		return first, nil
 	}
-	adds := func(e *Engine, g *group, in, than *fleet.Member) bool {
-		a, b := e.addsOn(g, in, refuses), e.addsOn(g, than, refuses)
-		return a < b || a == b && in.Better(than)
-	}
+	adds := func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.addsOn(g, in, refuses)) }
 	for _, by := range append([]order{adds}, orders[1:]...) {
 		if slots, a := find(by); len(slots) == n && a == nil {
 			return slots, nil
@@ -50,13 +47,16 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 
 // takeSlots takes room for up to n of the group's elements, filling one ready instance after the other in an order. The
 // caller returns it with returnSlots before the index is refreshed.
-func (e *Engine) takeSlots(g *group, n int, before order) (slots []*fleet.Member) {
+func (e *Engine) takeSlots(g *group, n int, by order) (slots []*fleet.Member) {
+	if n > 1 {
+		by = by.remembered()
+	}
 	for len(slots) < n {
-		in := e.bestInstance(g, before)
+		in := e.bestInstance(g, by)
 		if in == nil {
 			break
 		}
-		for by := e.reservedFor(in); len(slots) < n && in.Holds(&g.demand) && !in.Full() && e.fitsBeside(in, g, by); {
+		for holder := e.reservedFor(in); len(slots) < n && in.Holds(&g.demand) && !in.Full() && e.fitsBeside(in, g, holder); {
 			in.TakeSlot(g.Key.Shape.Need)
 			slots = append(slots, in)
 		}

@@ -12,8 +12,8 @@ import (
 	"drover/internal/pack"
 )
 
-// herd is a fleet at its limit: every instance is as full as the jobs' shapes allow, and many more jobs of all shapes
-// wait.
+// herd is a fleet at its limit: every instance is as full as the jobs' shapes allow, unless the herd has room, and many
+// more jobs of all shapes wait.
 type herd struct {
 	t     testing.TB
 	e     *Engine
@@ -25,8 +25,8 @@ type herd struct {
 	gang  int // the gang size of the waiting jobs, 0 if they are not arrays
 }
 
-// size is the size of a herd.
-type size struct{ instances, jobs, shapes, gang int }
+// size is the size of a herd. With room, an instance runs only about so many jobs; otherwise it is full.
+type size struct{ instances, jobs, shapes, gang, room int }
 
 func herdShape(n int) drover.Shape {
 	dice := rand.New(rand.NewPCG(uint64(n), 7))
@@ -107,6 +107,9 @@ func (h *herd) fill(state *State, s size) {
 		free := in.Resources
 		for range 3 * s.shapes {
 			shape := herdShape(h.dice.IntN(s.shapes))
+			if s.room > 0 && h.dice.IntN(s.room) == 0 {
+				break
+			}
 			if !free.Fits(shape.Need) {
 				continue
 			}
@@ -214,7 +217,7 @@ func BenchmarkHerd(b *testing.B) {
 	}{
 		{"", full, Settings{}}, {"budgets/", full, features["budgets"]}, {"all/", full, features["all"]}, {"all-gangs/", gangs, features["all"]},
 		{"all-1000/", size{instances: 1000, jobs: 10_000, shapes: 1000}, features["all"]}, {"all-4000/", size{instances: 4000, jobs: 10_000, shapes: 1000}, features["all"]},
-		{"all-16000/", larger, features["all"]},
+		{"all-16000/", larger, features["all"]}, {"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
 	} {
 		h := newHerd(b, kind.size, kind.settings)
 		for _, c := range []struct {

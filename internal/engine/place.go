@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"drover"
@@ -115,28 +114,32 @@ func (e *Engine) placeNext(g *group) bool {
 	return true
 }
 
-// order reports whether instance in is preferred to instance than for a group's work.
-type order func(e *Engine, g *group, in, than *fleet.Member) bool
+// order ranks the instances for a group's work: the lowest rank is preferred, then the better instance.
+type order func(e *Engine, g *group, in *fleet.Member) (rank int64)
 
-// orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost and fullest
-// first; lowest cost of keeping the instance; and most free room, since a gang costs less the fewer instances it keeps.
-var orders = [...]order{
-	func(e *Engine, g *group, in, than *fleet.Member) bool {
-		a, b := e.costOn(g, in), e.costOn(g, than)
-		return a < b || a == b && in.Better(than)
-	},
-	func(e *Engine, g *group, in, than *fleet.Member) bool {
-		a, b := e.costOfKeeping(g, in), e.costOfKeeping(g, than)
-		return a < b || a == b && in.Better(than)
-	},
-	func(_ *Engine, _ *group, in, than *fleet.Member) bool {
-		return cmp.Or(cmp.Compare(than.Free.CPU, in.Free.CPU), cmp.Compare(than.Free.Memory, in.Free.Memory)) < 0
-	},
+// remembered returns the same order, which computes each instance's rank once.
+func (by order) remembered() order {
+	known := map[*fleet.Member]int64{}
+	return func(e *Engine, g *group, in *fleet.Member) int64 {
+		rank, ok := known[in]
+		if !ok {
+			rank = by(e, g, in)
+			known[in] = rank
+		}
+		return rank
+	}
 }
 
-// costOfKeeping returns what keeping the instance for one more of the group's jobs adds to its commitment.
-func (e *Engine) costOfKeeping(g *group, in *fleet.Member) drover.Money {
-	return e.addsOn(g, in, &budget.Account{To: budget.Never})
+// orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost; lowest cost
+// of keeping the instance; and room for most jobs, since a gang costs less the fewer instances it keeps.
+var orders = [...]order{
+	func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.costOn(g, in)) },
+	func(e *Engine, g *group, in *fleet.Member) int64 {
+		return int64(e.addsOn(g, in, &budget.Account{To: budget.Never}))
+	},
+	func(_ *Engine, g *group, in *fleet.Member) int64 {
+		return -int64(in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.Next())))
+	},
 }
 
 // addsOn returns what one more of the group's jobs on the instance adds to an account.
@@ -144,22 +147,33 @@ func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.M
 	return e.ledger.Adds(to, e.onInstance(in, 0, wanted{g, 1}))
 }
 
+// candidatesMax is how many instances bestInstance compares with the first that suits. In a larger fleet, work goes to
+// the older instances, and a decision takes no longer.
+const candidatesMax = 256
+
 // bestInstance returns the first instance, by an order, that fits the group's next element and is cost-effective; nil
 // if there is none.
-func (e *Engine) bestInstance(g *group, before order) (best *fleet.Member) {
+func (e *Engine) bestInstance(g *group, by order) (best *fleet.Member) {
+	least, compared := int64(0), 0
 	for i := range g.fits {
 		f := &g.fits[i]
-		in, by := f.in, e.reservedFor(f.in)
-		if by != nil && f.deniedBy == by && f.asOf == in.Changes() {
+		in, holder := f.in, e.reservedFor(f.in)
+		if holder != nil && f.deniedBy == holder && f.asOf == in.Changes() || in.Full() || !in.Holds(&g.demand) || e.forDemand(g, in) || slices.Contains(in.Lost, g.Jobs[0].Number) {
 			continue
 		}
-		if in.Full() || best != nil && !before(e, g, in, best) || !in.Holds(&g.demand) || e.forDemand(g, in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
+		if best != nil {
+			if compared++; compared > candidatesMax {
+				break
+			}
+		}
+		rank := by(e, g, in)
+		if best != nil && (rank > least || rank == least && !in.Better(best)) || !e.costEffective(g, in) {
 			continue
 		}
-		if e.fitsBeside(in, g, by) {
-			best = in
-		} else if in.Accepts(&by.demand) { // otherwise it depends on more than what runs there
-			f.deniedBy, f.asOf = by, in.Changes()
+		if e.fitsBeside(in, g, holder) {
+			best, least = in, rank
+		} else if in.Accepts(&holder.demand) { // otherwise it depends on more than what runs there
+			f.deniedBy, f.asOf = holder, in.Changes()
 		}
 	}
 	return best

@@ -63,7 +63,7 @@ func TestHerdEvents(t *testing.T) {
 	var s size
 	var with, event string
 	var times int
-	if _, err := fmt.Sscan(*herdRun, &s.instances, &s.jobs, &s.shapes, &s.gang, &with, &event, &times); err != nil {
+	if _, err := fmt.Sscan(*herdRun, &s.instances, &s.jobs, &s.shapes, &s.gang, &s.room, &with, &event, &times); err != nil {
 		t.Fatal(err)
 	}
 	if times < 0 { // not even a herd
@@ -102,7 +102,7 @@ func newCounter(t *testing.T) counter {
 func (c counter) count(s size, with, event string, times int) (steps, decisions int) {
 	c.t.Helper()
 	folder := c.t.TempDir()
-	what := fmt.Sprint(s.instances, s.jobs, s.shapes, s.gang, " ", with, " ", event, " ", times)
+	what := fmt.Sprint(s.instances, s.jobs, s.shapes, s.gang, s.room, " ", with, " ", event, " ", times)
 	run := exec.Command(c.program, "-test.run", "^TestHerdEvents$", "-test.gocoverdir", folder, "-herd", what)
 	out, err := run.CombinedOutput()
 	if err != nil {
@@ -177,6 +177,12 @@ func TestStepsOfDecisions(t *testing.T) {
 				}
 			}
 		}
+	}
+
+	// A submitted job could run on any instance of the herd. Only whether it fits is examined on each.
+	few, many := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, "none", "submitted"), count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, "none", "submitted")
+	if each := (many - few) / 4500; each > 20 {
+		t.Errorf("with room, each additional instance adds %d steps to a decision on a submitted job", each)
 	}
 
 	// Hours end while jobs run, some past their expected end. Ten times the instances have ten times the jobs that
