@@ -29,7 +29,7 @@ type process struct {
 func processes() (all []process, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
+		return nil, fmt.Errorf("reading the process table: %w", err)
 	}
 	for _, e := range entries {
 		if p, ok := readProcess(e.Name()); ok {
@@ -170,11 +170,11 @@ func EndAll(ctx context.Context, find func() ([]int, error)) error {
 		}
 		for _, pid := range pids {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill process %d: %w", pid, err)
+				return fmt.Errorf("killing process %d: %w", pid, err)
 			}
 		}
 		if err := backoff.For(ctx, endInterval); err != nil {
-			return fmt.Errorf("wait for %d processes to end: %w", len(pids), err)
+			return fmt.Errorf("waiting for %d processes to end: %w", len(pids), err)
 		}
 	}
 }
