@@ -265,7 +265,7 @@ func (o opened) check() (driver.Capabilities, error) {
 		return can, errors.New("stop_saves is true, but stop_start is not")
 	}
 	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
-		return can, fmt.Errorf("host_keys is verified, but %s is missing from calls", callVerify)
+		return can, fmt.Errorf("host_keys is \"verified\", but calls does not contain %q", callVerify)
 	}
 	if id := can.NodeID; id != "" && (len(id) > longest || !strings.Contains(id, "://") || !strings.Contains(id, "{id}") && !strings.Contains(id, "{name}")) {
 		return can, fmt.Errorf("node_id is %.40q; it must have the form ours://{zone}/{id}", id)
