@@ -36,7 +36,7 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 	if first, refuses = find(orders[0]); refuses == nil {
 		return first, nil
 	}
-	adds := func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.addsOn(g, in, refuses)) }
+	adds := order{rank: func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.addsOn(g, in, refuses)) }}
 	for _, by := range append([]order{adds}, orders[1:]...) {
 		if slots, a := find(by); len(slots) == n && a == nil {
 			return slots, nil

@@ -115,41 +115,44 @@ func (e *Engine) placeNext(g *group) bool {
 }
 
 // order ranks the instances for a group's work: the lowest rank is preferred, then the better instance.
-type order func(e *Engine, g *group, in *fleet.Member) (rank int64)
+type order struct {
+	rank func(e *Engine, g *group, in *fleet.Member) int64
+	most int // how many instances are compared with the first that suits; 0: all
+}
 
 // remembered returns the same order, which computes each instance's rank once.
 func (by order) remembered() order {
 	known := map[*fleet.Member]int64{}
-	return func(e *Engine, g *group, in *fleet.Member) int64 {
+	return order{most: by.most, rank: func(e *Engine, g *group, in *fleet.Member) int64 {
 		rank, ok := known[in]
 		if !ok {
-			rank = by(e, g, in)
+			rank = by.rank(e, g, in)
 			known[in] = rank
 		}
 		return rank
-	}
+	}}
 }
+
+// comparedMax is how many instances the first order compares with the first that suits. In a larger fleet, work goes to
+// the older instances, and a decision takes no longer. The other orders are only for tight budgets.
+const comparedMax = 256
 
 // orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost; lowest cost
 // of keeping the instance; and room for most jobs, since a gang costs less the fewer instances it keeps.
 var orders = [...]order{
-	func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.costOn(g, in)) },
-	func(e *Engine, g *group, in *fleet.Member) int64 {
+	{most: comparedMax, rank: func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.costOn(g, in)) }},
+	{rank: func(e *Engine, g *group, in *fleet.Member) int64 {
 		return int64(e.addsOn(g, in, &budget.Account{To: budget.Never}))
-	},
-	func(_ *Engine, g *group, in *fleet.Member) int64 {
+	}},
+	{rank: func(_ *Engine, g *group, in *fleet.Member) int64 {
 		return -int64(in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.Next())))
-	},
+	}},
 }
 
 // addsOn returns what one more of the group's jobs on the instance adds to an account.
 func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.Money {
 	return e.ledger.Adds(to, e.onInstance(in, 0, wanted{g, 1}))
 }
-
-// candidatesMax is how many instances bestInstance compares with the first that suits. In a larger fleet, work goes to
-// the older instances, and a decision takes no longer.
-const candidatesMax = 256
 
 // bestInstance returns the first instance, by an order, that fits the group's next element and is cost-effective; nil
 // if there is none.
@@ -162,11 +165,11 @@ func (e *Engine) bestInstance(g *group, by order) (best *fleet.Member) {
 			continue
 		}
 		if best != nil {
-			if compared++; compared > candidatesMax {
+			if compared++; by.most > 0 && compared > by.most {
 				break
 			}
 		}
-		rank := by(e, g, in)
+		rank := by.rank(e, g, in)
 		if best != nil && (rank > least || rank == least && !in.Better(best)) || !e.costEffective(g, in) {
 			continue
 		}
