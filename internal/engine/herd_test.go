@@ -25,7 +25,7 @@ type herd struct {
 	gang  int // the gang size of the waiting jobs, 0 if they are not arrays
 }
 
-// size is the size of a herd. With room, an instance runs only about so many jobs; otherwise it is full.
+// size is the size of a herd. With room, that is about how many jobs each instance runs; otherwise as many as fit.
 type size struct{ instances, jobs, shapes, gang, room int }
 
 func herdShape(n int) drover.Shape {
@@ -217,7 +217,8 @@ func BenchmarkHerd(b *testing.B) {
 	}{
 		{"", full, Settings{}}, {"budgets/", full, features["budgets"]}, {"all/", full, features["all"]}, {"all-gangs/", gangs, features["all"]},
 		{"all-1000/", size{instances: 1000, jobs: 10_000, shapes: 1000}, features["all"]}, {"all-4000/", size{instances: 4000, jobs: 10_000, shapes: 1000}, features["all"]},
-		{"all-16000/", larger, features["all"]}, {"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
+		{"all-16000/", larger, features["all"]},
+		{"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
 	} {
 		h := newHerd(b, kind.size, kind.settings)
 		for _, c := range []struct {

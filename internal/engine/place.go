@@ -133,8 +133,8 @@ func (by order) remembered() order {
 	}}
 }
 
-// comparedMax is how many instances the first order compares with the first that suits. In a larger fleet, work goes to
-// the older instances, and a decision takes no longer. The other orders are only for tight budgets.
+// comparedMax is how many instances the first order compares with the first that suits. If more would suit, work goes to
+// the oldest, so that a decision takes no longer. The other orders, for tight budgets, must not miss one.
 const comparedMax = 256
 
 // orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost; lowest cost

@@ -180,7 +180,8 @@ func TestStepsOfDecisions(t *testing.T) {
 	}
 
 	// A submitted job could run on any instance of the herd. Only whether it fits is examined on each.
-	few, many := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, "none", "submitted"), count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, "none", "submitted")
+	few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, "none", "submitted")
+	many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, "none", "submitted")
 	if each := (many - few) / 4500; each > 20 {
 		t.Errorf("with room, each additional instance adds %d steps to a decision on a submitted job", each)
 	}
