@@ -113,7 +113,7 @@ func (e *Engine) wrongFits() string {
 	r := e.fleet.Index()
 	for _, g := range e.groups {
 		for _, in := range r.Ready {
-			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.fitsKnown && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
+			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); in.ID <= g.examined && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
 				return fmt.Sprintf("instance %s reserves room for a group that does not list it", in.Name)
 			}
 		}

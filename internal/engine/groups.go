@@ -25,8 +25,8 @@ type group struct {
 
 	runTime groupRunTime
 
-	fits      []fit // by ID, the instances with room for one of its jobs, as of the last News
-	fitsKnown bool  // fits is known
+	fits     []fit // by ID, the instances that may have room for one of its jobs, as of the last News
+	examined int64 // the instance up to which fits is known
 
 	typesRevision int // the engine's typesRevision for which some type is known to fit
 

@@ -77,7 +77,7 @@ func (e *Engine) countComing(r *fleet.Index) {
 // holdForComing holds free room for work that a group will get back soon, so that it is neither planned for twice nor
 // given away. Room that later groups may not use is held by the backfill.
 func (e *Engine) holdForComing(g *group) {
-	for _, f := range g.fits {
+	for f := range e.allFits(g) {
 		in, left := f.in, g.Coming-g.Standby
 		if left <= 0 {
 			return

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 
 	"drover"
@@ -158,8 +160,7 @@ func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.M
 // if there is none.
 func (e *Engine) bestInstance(g *group, by order) (best *fleet.Member) {
 	least, compared := int64(0), 0
-	for i := range g.fits {
-		f := &g.fits[i]
+	for f := range e.allFits(g) {
 		in, holder := f.in, e.reservedFor(f.in)
 		if holder != nil && f.deniedBy == holder && f.asOf == in.Changes() || in.Full() || !in.Holds(&g.demand) || e.forDemand(g, in) || slices.Contains(in.Lost, g.Jobs[0].Number) {
 			continue
@@ -191,35 +192,55 @@ type fit struct {
 
 func (f fit) compare(in *fleet.Member) int { return fleet.ByID(f.in, in) }
 
-// catchUp updates the list of instances that fit one of the group's jobs.
+// catchUp updates the list of instances that fit one of the group's jobs, as far as it has been examined.
 func (e *Engine) catchUp(g *group, r *fleet.Index) {
-	switch {
-	case g.Queued == 0 && g.Coming == 0:
-		g.fits, g.fitsKnown = nil, false
-	case !g.fitsKnown:
-		g.fitsKnown = true
-		for _, in := range r.Ready {
-			if in.Holds(&g.demand) {
-				g.fits = append(g.fits, fit{in: in})
-			}
+	if g.Queued == 0 && g.Coming == 0 {
+		g.fits, g.examined = nil, 0
+		return
+	}
+	for _, in := range r.News {
+		if in.ID > g.examined {
+			continue
 		}
-		slices.SortFunc(g.fits, func(a, b fit) int { return fleet.ByID(a.in, b.in) })
-	default:
-		for _, in := range r.News {
-			at, had := slices.BinarySearchFunc(g.fits, in, fit.compare)
-			switch fits := in.IsReady() && in.Holds(&g.demand); {
-			case fits && !had:
-				g.fits = slices.Insert(g.fits, at, fit{in: in})
-			case had && !fits:
-				g.fits = slices.Delete(g.fits, at, at+1)
+		at, had := slices.BinarySearchFunc(g.fits, in, fit.compare)
+		switch fits := in.IsReady() && in.MayHold(&g.demand); {
+		case fits && !had:
+			g.fits = slices.Insert(g.fits, at, fit{in: in})
+		case had && !fits:
+			g.fits = slices.Delete(g.fits, at, at+1)
+		}
+	}
+}
+
+// allFits iterates over the instances that may fit one of the group's jobs, by ID. Each is examined when it is reached,
+// so that a job that finds its place early does not pay for a large fleet.
+func (e *Engine) allFits(g *group) iter.Seq[*fit] {
+	return func(yield func(*fit) bool) {
+		for i := 0; i < len(g.fits) || e.examine(g); i++ {
+			if !yield(&g.fits[i]) {
+				return
 			}
 		}
 	}
 }
 
+// examine extends the list of instances that fit one of the group's jobs by the next one; false if there is none.
+func (e *Engine) examine(g *group) bool {
+	all := e.fleet.All()
+	at, _ := slices.BinarySearchFunc(all, g.examined+1, func(in *fleet.Member, id int64) int { return cmp.Compare(in.ID, id) })
+	for _, in := range all[at:] {
+		g.examined = in.ID
+		if in.IsReady() && in.MayHold(&g.demand) {
+			g.fits = append(g.fits, fit{in: in})
+			return true
+		}
+	}
+	return false
+}
+
 // forgetFits makes every group examine all instances again.
 func (e *Engine) forgetFits() {
 	for _, g := range e.groups {
-		g.fits, g.fitsKnown = nil, false
+		g.fits, g.examined = nil, 0
 	}
 }
