@@ -39,6 +39,8 @@ type backfill struct {
 	serving  map[string][]int        // by owner: the positions of the examined instances that may run its jobs
 	scanned  int                     // the first waiters have examined every instance before this position
 	first    int                     // how many waiters those are
+
+	remaining map[*fleet.Member]remaining // nil outside of a placement
 }
 
 // waiter is a group for which instances are held.
@@ -51,7 +53,10 @@ type waiter struct {
 }
 
 // begin starts a placement in which nothing is held.
-func (b *backfill) begin(fleet int) { b.left, b.others = max(heldMin, fleet/heldPart), heldOthers }
+func (b *backfill) begin(instances int) {
+	b.left, b.others = max(heldMin, instances/heldPart), heldOthers
+	b.remaining = map[*fleet.Member]remaining{}
+}
 
 // end ends the placement, and with it all holds: nothing outside of a placement may depend on them, since a State has
 // none.
@@ -60,6 +65,7 @@ func (b *backfill) end() {
 	clear(b.spare)
 	clear(b.serving)
 	b.waiters, b.emptying, b.scanned, b.first = b.waiters[:0], b.emptying[:0], 0, 0
+	b.remaining = nil
 }
 
 // wait queues a group that needs room for left elements, behind those already waiting.

@@ -96,8 +96,27 @@ const youngestReach = 64
 // remainingReach is how many attempts, and reservations, of an instance remainingWork examines.
 const remainingReach = 16
 
-// remainingWork returns how much longer an instance is expected to be busy, or is paid for anyway.
-func (e *Engine) remainingWork(in *fleet.Member) (left runtimes.Points) {
+// remaining is an instance's remaining work while it has this many attempts and this room beside reservations.
+type remaining struct {
+	load int
+	room drover.Resources
+	left runtimes.Points
+}
+
+// remainingWork returns how much longer an instance is expected to be busy, or is paid for anyway. During a placement it
+// is computed again only for instances that are given something.
+func (e *Engine) remainingWork(in *fleet.Member) runtimes.Points {
+	known, ok := e.backfill.remaining[in]
+	if !ok || known.load != len(in.Load) || known.room != in.Room {
+		known = remaining{len(in.Load), in.Room, e.computeRemaining(in)}
+		if e.backfill.remaining != nil {
+			e.backfill.remaining[in] = known
+		}
+	}
+	return known.left
+}
+
+func (e *Engine) computeRemaining(in *fleet.Member) (left runtimes.Points) {
 	if in.Created != 0 && in.Ready != 0 {
 		left = runtimes.At(e.paidUntil(in, e.s.Now).Sub(e.s.Now))
 	}

@@ -137,7 +137,7 @@ func (by order) remembered() order {
 
 // comparedMax is how many instances the first order compares with the first that suits. If more would suit, work goes to
 // the oldest, so that a decision takes no longer. The other orders, for tight budgets, must not miss one.
-const comparedMax = 256
+const comparedMax = 64
 
 // orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost; lowest cost
 // of keeping the instance; and room for most jobs, since a gang costs less the fewer instances it keeps.
