@@ -80,7 +80,7 @@ func TestLoad(t *testing.T) {
 		if err := os.Mkdir("sub", 0o700); err != nil {
 			t.Fatal(err)
 		}
-		data := "\ufeffjobs:\r\n  - name: a\r\n    command: [x]\r\n    inputs: [{path: b.yaml}]\r\n"
+		data := "\ufeffjobs:\r\n  - name: a\r\n    command: [x, \"y\r\n      z\"]\r\n    inputs: [{path: b.yaml}]\r\n"
 		if err := os.WriteFile("sub/b.yaml", []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +90,9 @@ func TestLoad(t *testing.T) {
 		}
 		if got, want := b.Batch.Jobs[0].Inputs[0].Path, filepath.Join(dir, "sub", "b.yaml"); got != want {
 			t.Errorf("the input is %s, want %s", got, want)
+		}
+		if got := b.Batch.Jobs[0].Command[1]; got != "y z" {
+			t.Errorf("the argument is %q", got)
 		}
 	})
 }

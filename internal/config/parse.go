@@ -66,6 +66,7 @@ func blankRun(data []byte) (line int) {
 func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 	whole := &node{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the YAML parser would keep such a line break within quotes
 	switch {
 	case len(data) > maxSize:
 		f.addf(whole, "the file is larger than 8 MiB")
@@ -106,6 +107,10 @@ func document(data []byte, most int, f *faults) ast.Node {
 	}
 	if t, why := outsized(tokens); t != nil {
 		f.addf(place(t), "%s", why)
+		return nil
+	}
+	if t := mangled(tokens); t != nil {
+		f.add(place(t), "there is a tab in this text", `write \t in double quotes, put the text in single quotes, or use a space`)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -171,6 +176,20 @@ func outsized(tokens token.Tokens) (*token.Token, string) {
 		clear(keys[column+1:])
 	}
 	return nil, ""
+}
+
+// mangled returns the first token with a tab that the YAML lexer handles wrongly: it drops one inside plain text, and
+// after one in double quotes it loses its place.
+func mangled(tokens token.Tokens) *token.Token {
+	for _, t := range tokens {
+		dropped := !strings.Contains(t.Value, "\t")
+		for line := range strings.Lines(t.Origin) {
+			if strings.Contains(strings.TrimSpace(line), "\t") && (dropped || t.Type == token.DoubleQuoteType) {
+				return t
+			}
+		}
+	}
+	return nil
 }
 
 // place returns an empty node at t's place.
