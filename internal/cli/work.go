@@ -342,10 +342,19 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) (all []drover.O
 // askingFleet is the fleet under which clouds are opened only to be asked something.
 const askingFleet = "plan"
 
-// withClouds opens a configuration's clouds while use runs. Ctrl-C ends it, and leaves no files.
+// withClouds opens a configuration's clouds while use runs. Ctrl-C ends it, even if nothing notices until all is done,
+// and leaves no files.
 func (a *app) withClouds(ctx context.Context, c *config.Config, use func(context.Context, []control.Cloud) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	err := a.useClouds(ctx, c, use)
+	if ctx.Err() != nil {
+		return exit(exitInterrupted)
+	}
+	return err
+}
+
+func (a *app) useClouds(ctx context.Context, c *config.Config, use func(context.Context, []control.Cloud) error) error {
 	home, err := daemon.MakeStateHome()
 	if err != nil {
 		return err
@@ -357,14 +366,11 @@ func (a *app) withClouds(ctx context.Context, c *config.Config, use func(context
 	}
 	defer os.RemoveAll(folder)
 	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: askingFleet, Folder: folder, Log: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		defer daemon.CloseClouds(clouds)
-		err = use(ctx, clouds)
+	if err != nil {
+		return err
 	}
-	if err != nil && ctx.Err() != nil {
-		return exit(exitInterrupted)
-	}
-	return err
+	defer daemon.CloseClouds(clouds)
+	return use(ctx, clouds)
 }
 
 // checkKeys checks every cloud's own keys. It makes no calls: it opens only what is on this host.
