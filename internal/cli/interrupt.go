@@ -27,6 +27,21 @@ func notifySignals(to chan<- os.Signal) {
 	}
 }
 
+// echo is how soon after a signal another one comes from the same cause: timeout, for example, signals its child and
+// then the child's group. A person is slower.
+const echo = 50 * time.Millisecond
+
+// dropEchoes drops the signals that follow one at once.
+func dropEchoes(signals <-chan os.Signal) {
+	for over := time.After(echo); ; {
+		select {
+		case <-signals:
+		case <-over:
+			return
+		}
+	}
+}
+
 // interrupt carries out a signal.
 func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	switch {

@@ -125,6 +125,7 @@ func (s *session) finish(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case sig := <-signals:
+			dropEchoes(signals)
 			if err := s.interrupt(ctx, sig); err != nil {
 				return err
 			}
@@ -150,6 +151,7 @@ func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) e
 	case err := <-ended:
 		return err
 	case sig := <-signals:
+		dropEchoes(signals)
 		cancel()
 		<-ended
 		asking, cancel := context.WithTimeout(ctx, detachTimeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"drover"
@@ -33,15 +34,21 @@ func (s *slowController) Status(ctx context.Context) (drover.Status, error) {
 }
 
 func TestASignalBeforeTheControllerOfAResumedRunAnswersDetachesTheRun(t *testing.T) {
-	svc := &slowController{asked: make(chan struct{}, 1)}
-	var said bytes.Buffer
-	s := &session{app: &app{err: &said}, svc: svc, folder: &daemon.RunFolder{ID: "run-a", Path: t.TempDir()}, config: config.Default("run"), ui: &progress{err: &said}}
-	signals := make(chan os.Signal, 1)
-	signals <- syscall.SIGTERM
-	err := s.submitOrLeave(t.Context(), signals)
-	if !errors.Is(err, exit(exitInterrupted)) || !strings.Contains(said.String(), "running jobs (1) keep running") {
-		t.Errorf("%v: %s", err, said.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		svc := &slowController{asked: make(chan struct{}, 1)}
+		var said bytes.Buffer
+		s := &session{app: &app{err: &said}, svc: svc, folder: &daemon.RunFolder{ID: "run-a", Path: t.TempDir()}, config: config.Default("run"), ui: &progress{err: &said}}
+		signals := make(chan os.Signal, 2)
+		signals <- syscall.SIGTERM
+		signals <- syscall.SIGTERM // as timeout sends it
+		err := s.submitOrLeave(t.Context(), signals)
+		if !errors.Is(err, exit(exitInterrupted)) || !strings.Contains(said.String(), "running jobs (1) keep running") {
+			t.Errorf("%v: %s", err, said.String())
+		}
+		if len(signals) > 0 {
+			t.Error("a signal that was sent twice counts twice")
+		}
+	})
 }
 
 func TestARunWhoseResultCannotBePrintedIsOver(t *testing.T) {
