@@ -129,6 +129,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := d.checkMovedSince(ctx); err != nil {
+		return err
+	}
 	d.counted.Ask(d.fleet.figures)
 	_, d.reschedule = d.config.At(time.Now())
 	if d.listener, err = d.listen(apiAddress, d.config.Listen); err != nil {
