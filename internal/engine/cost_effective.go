@@ -23,7 +23,7 @@ func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
 		return true
 	}
 	elsewhere, known := e.costElsewhere(g)
-	if !known || e.costOn(g, in)+e.opportunityCost(g, in) <= elsewhere {
+	if !known || e.costOn(g, in)+e.opportunityCost(g, in) <= elsewhere || e.spare(in) && g.unreserved() > 0 {
 		return true
 	}
 	n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unreserved()))
@@ -43,6 +43,12 @@ func (e *Engine) opportunityCost(g *group, in *fleet.Member) drover.Money {
 // jobs, or for none any more, since its jobs' priority has changed for example.
 func (e *Engine) worthReserving(g *group, in *fleet.Member, n int) bool {
 	return e.atAnyCost(g, in) || len(in.Reservations) == 0 && in.Price <= e.soloPrice(g.Key.Shape) || e.cheaperTogether(g, in, n, in.Price)
+}
+
+// spare reports whether a pool keeps an instance so that no job has to wait for a boot.
+func (e *Engine) spare(in *fleet.Member) bool {
+	spec := e.poolSpec(in)
+	return spec != nil && spec.Kind == drover.PoolSpare && (in.Owner == "" || in.Isolated())
 }
 
 // cheaperTogether reports whether n of the group's jobs cost no more together on an instance with this price than on an
@@ -96,6 +102,9 @@ const youngestReach = 64
 // remainingReach is how many attempts, and reservations, of an instance remainingWork examines.
 const remainingReach = 16
 
+// always is longer than any job is expected to run.
+const always = 100 * 365 * 24 * time.Hour
+
 // remaining is an instance's remaining work while it has this many attempts and this room beside reservations.
 type remaining struct {
 	load int
@@ -117,6 +126,9 @@ func (e *Engine) remainingWork(in *fleet.Member) runtimes.Points {
 }
 
 func (e *Engine) computeRemaining(in *fleet.Member) (left runtimes.Points) {
+	if spec := e.poolSpec(in); spec != nil && spec.Kind != drover.PoolSpare && !in.Lent && !e.leaving(in) { // its pool keeps it
+		return runtimes.At(always)
+	}
 	if in.Created != 0 && in.Ready != 0 {
 		left = runtimes.At(e.paidUntil(in, e.s.Now).Sub(e.s.Now))
 	}
