@@ -71,14 +71,6 @@ type Portion struct {
 	Part  Percent
 }
 
-// Of returns the portion of count instances; a percentage is at least one instance.
-func (p Portion) Of(count int) int {
-	if p.Part == 0 {
-		return p.Count
-	}
-	return max(1, count*int(p.Part)/int(wholePercent))
-}
-
 // String returns the portion in its written form.
 func (p Portion) String() string {
 	if p.Part == 0 {

@@ -360,7 +360,6 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 		}
 		if p.Kubernetes != nil {
 			spec.Min, spec.Max, spec.Budget, spec.JoinTimeout = p.Kubernetes.Min, p.Kubernetes.Max, p.Kubernetes.Budget, c.Kubernetes.JoinTimeout
-			spec.MaxUnavailable, spec.MaxSurge = p.Replace.MaxUnavailable.Of(spec.Max), p.Replace.MaxSurge.Of(spec.Max)
 		}
 		s.Pools = append(s.Pools, spec)
 		s.BrokenHook = s.BrokenHook || p.Hooks.Broken != ""
@@ -382,7 +381,8 @@ func poolSpec(p config.Pool) pool.Spec {
 		Clouds: p.Clouds, Zones: p.Zones, Types: p.TypeNames(), Need: p.Need(), Market: p.Markets(), Mix: p.Mix, Spread: p.Spread,
 		Disk: p.Disk, Login: p.Login, Jobs: p.RunsJobs(), MaxAge: p.MaxAge, Stopped: p.Stopped,
 		Cooldown: p.Cooldown, Rebalance: p.Rebalance,
-		NamePrefix: p.NamePrefix, Template: p.TemplateHash(), MaxUnavailable: p.Replace.MaxUnavailable.Of(count), MaxSurge: p.Replace.MaxSurge.Of(count),
+		NamePrefix: p.NamePrefix, Template: p.TemplateHash(), MaxUnavailable: p.Replace.MaxUnavailable.Count, MaxSurge: p.Replace.MaxSurge.Count,
+		UnavailablePart: int(p.Replace.MaxUnavailable.Part), SurgePart: int(p.Replace.MaxSurge.Part),
 	}
 }
 

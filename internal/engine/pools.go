@@ -409,6 +409,8 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
 	case plan.ShortSurge > 0:
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortSurge, "replacement"), closed))
+	case plan.Denied > 0:
+		e.setPoolReason(p, e.verdict(drover.ReasonLimit, "%s missing; its max is %d", countOf(plan.Denied, "instance"), p.spec.Max))
 	case p.CannotStop.Cause != "":
 		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:

@@ -90,6 +90,7 @@ type Release struct {
 // Plan is what a pool needs next.
 type Plan struct {
 	Wanted   int // instances in total
+	Denied   int // that max does not allow
 	Counted  int // existing and demanded, without released ones
 	Short    int // wanted instances that no zone can provide now
 	Demands  []Demand
@@ -212,6 +213,7 @@ func (r *round) wanted() int {
 		}
 	}
 	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // never demanded beyond it
+		r.plan.Denied = max(0, n-r.Spec.Max)
 		n = min(n, r.Spec.Max)
 	}
 	return n
@@ -246,14 +248,27 @@ func (r *round) surge() int {
 
 // mostSurge returns MaxSurge. Replacing needs either surge or unavailability: if both are zero, it is one.
 func (r *round) mostSurge() int {
-	if r.Spec.MaxUnavailable == 0 {
-		return max(1, r.Spec.MaxSurge)
+	most := r.portion(r.Spec.MaxSurge, r.Spec.SurgePart)
+	if r.mostUnavailable() == 0 {
+		return max(1, most)
 	}
-	return r.Spec.MaxSurge
+	return most
+}
+
+func (r *round) mostUnavailable() int {
+	return r.portion(r.Spec.MaxUnavailable, r.Spec.UnavailablePart)
+}
+
+// portion returns a number of instances or, if part is not 0, at least one and this part of the wanted instances.
+func (r *round) portion(number, part int) int {
+	if part == 0 {
+		return number
+	}
+	return max(1, r.plan.Wanted*part/wholeRatio)
 }
 
 // spareable reports whether a ready instance may go and leave enough.
-func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.Spec.MaxUnavailable }
+func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.mostUnavailable() }
 
 // shrink releases instances beyond the wanted number. While replacements fail, unready ones go first, wherever they
 // are.

@@ -107,6 +107,14 @@ func TestReconcile(t *testing.T) {
 		"without unavailability, none goes before another is ready": {
 			in: Input{Spec: spec(func(s *Spec) { s.MaxUnavailable = 0 }), Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}, demands: []string{"a"},
 		},
+		"a percentage is of the wanted number": {
+			in: Input{Spec: spec(func(s *Spec) {
+				s.MaxUnavailable, s.MaxSurge, s.UnavailablePart, s.SurgePart = 0, 0, 20_00, 10_00
+			}), Count: 10, Zones: open("a"), Views: with(some(1, 10, "a"), func(v *View) { v.Template = "old" })}, demands: []string{"a", "a", "a"}, releases: []int64{10, 9},
+		},
+		"a percentage is at least one instance": {
+			in: Input{Spec: spec(func(s *Spec) { s.MaxUnavailable, s.MaxSurge, s.UnavailablePart = 0, 0, 20_00 }), Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}, demands: []string{"a"}, releases: []int64{3},
+		},
 		"replacement stops when it fails": {in: Input{Stuck: true, Count: 3, Zones: open("a"), Views: with(some(1, 3, "a"), func(v *View) { v.Template = "old" })}},
 		"a failed replacement goes, not a serving instance": {
 			in: Input{Stuck: true, Count: 3, Zones: open("a"), Views: append(with(some(1, 3, "a"), func(v *View) { v.Template = "old" }), View{Place: place("b"), ID: 9, Template: "new"})}, releases: []int64{9},

@@ -63,6 +63,9 @@ type Spec struct {
 	Template       string `json:"template"`              // hash of everything that determines what an instance of it is
 	MaxUnavailable int    `json:"max_unavailable"`       // how many may be missing while instances are replaced
 	MaxSurge       int    `json:"max_surge"`             // how many there may be beyond its size meanwhile
+
+	UnavailablePart int `json:"unavailable_part,omitempty"` // instead of MaxUnavailable: this part of the wanted instances, in hundredths of a percent, at least one
+	SurgePart       int `json:"surge_part,omitempty"`       // likewise, instead of MaxSurge
 }
 
 // Uses reports whether an offering suits the pool, wherever it is.
