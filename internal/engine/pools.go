@@ -238,7 +238,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		}
 		p.settled, p.seen, p.next = plan.Settled && !over, e.pools.revision, plan.Next
 		if over {
-			e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
+			e.setPoolReason(p, e.whyOverspent(p))
 			return
 		}
 		if e.recordPoolState(p, in, plan, closed); plan.Short > 0 && limited {
@@ -281,6 +281,16 @@ func (e *Engine) shrinkOverspent(p *poolOf, in *pool.Input) bool {
 	}
 	in.Count = min(in.Count, max(0, counted-1))
 	return true
+}
+
+// whyOverspent explains which budget keeps the pool from renting.
+func (e *Engine) whyOverspent(p *poolOf) Verdict {
+	for _, o := range e.usable(p, pool.Place{}) {
+		if a := e.refusesPool(o); a != nil {
+			return e.why(a)
+		}
+	}
+	return e.verdict(drover.ReasonBudget, "the budget is used up")
 }
 
 // poolInput returns the pool as its reconciler sees it.
@@ -419,6 +429,8 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		if was != verdict.Replace {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: new(p.Reason.Reason())})
 		}
+	case in.Stuck && slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && !v.Stopped && !v.Ready }):
+		e.setPoolReason(p, e.verdict(drover.ReasonBootTimeout, "the last %s did not become ready: fix the image, template, boot probe or health check; drover events shows each failure", countOf(p.Failed, "instance")))
 	default:
 		e.setPoolReason(p, Verdict{})
 	}
