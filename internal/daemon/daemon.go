@@ -129,7 +129,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.checkMovedSince(ctx); err != nil {
+	if err := d.checkEdited(ctx); err != nil {
 		return err
 	}
 	d.counted.Ask(d.fleet.figures)

@@ -16,29 +16,44 @@ import (
 // region has changed: the instance would count as gone while it runs, so that its jobs would run twice and nobody would
 // ever destroy it. If it cannot be listed as before, nothing is refused, since the change may be what mends that.
 func checkMoved(ctx context.Context, c *config.Config, before, now control.Cloud) error {
-	tags := map[string]string{driver.TagFleet: c.Fleet}
-	old, err := before.Driver.List(ctx, tags)
-	old = slices.DeleteFunc(old, func(in driver.Instance) bool {
-		return in.Tags[driver.TagFleet] != c.Fleet || in.State == driver.Stopping
-	})
+	old, err := running(ctx, c.Fleet, before.Driver)
 	if err != nil || len(old) == 0 {
 		return nil
 	}
-	list, err := middleware.WithRetry(now.Driver).List(ctx, tags)
+	list, err := running(ctx, c.Fleet, middleware.WithRetry(now.Driver))
 	if err != nil {
 		return fmt.Errorf("clouds.%s: checking that it still has its instances: %w", now.Name, err)
 	}
-	for _, in := range old {
-		if !slices.ContainsFunc(list, func(other driver.Instance) bool { return other.ID == in.ID }) {
-			return c.Fault("clouds."+now.Name, fmt.Sprintf("as it is configured now, this cloud does not have instance %s, which it has as configured before", in.ID),
+	lost := slices.DeleteFunc(old, func(id string) bool { return slices.Contains(list, id) })
+	if len(lost) == 0 {
+		return nil
+	}
+	old, err = running(ctx, c.Fleet, before.Driver) // without those destroyed meanwhile
+	if err != nil {
+		return nil
+	}
+	for _, id := range lost {
+		if slices.Contains(old, id) {
+			return c.Fault("clouds."+now.Name, fmt.Sprintf("as it is configured now, this cloud does not have instance %s, which it has as configured before", id),
 				"if this is another region or account, give it another name and leave the old one out: then its instances drain")
 		}
 	}
 	return nil
 }
 
-// checkMovedTo checks the clouds that a reload opened.
-func (d *daemon) checkMovedTo(ctx context.Context, c *config.Config, opened []control.Cloud) error {
+// running returns the provider's IDs of the fleet's instances in a cloud that are not being destroyed.
+func running(ctx context.Context, fleet string, cloud driver.Cloud) (ids []string, err error) {
+	list, err := cloud.List(ctx, map[string]string{driver.TagFleet: fleet})
+	for _, in := range list {
+		if in.Tags[driver.TagFleet] == fleet && in.State != driver.Stopping {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids, err
+}
+
+// checkReopened checks the clouds that a reload opened.
+func (d *daemon) checkReopened(ctx context.Context, c *config.Config, opened []control.Cloud) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	for _, now := range opened {
@@ -54,8 +69,8 @@ func (d *daemon) checkMovedTo(ctx context.Context, c *config.Config, opened []co
 	return nil
 }
 
-// checkMovedSince checks the clouds that have instances and whose configuration was edited while no controller ran.
-func (d *daemon) checkMovedSince(ctx context.Context) error {
+// checkEdited checks the clouds that have instances and whose configuration was edited while no controller ran.
+func (d *daemon) checkEdited(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	recorded, err := d.fleet.Store.Instances(ctx, 0, drover.InstanceFilter{Limit: -1})
@@ -64,7 +79,7 @@ func (d *daemon) checkMovedSince(ctx context.Context) error {
 	}
 	for _, cloud := range d.config.Clouds {
 		before, err := d.folder.cloudLeft(cloud.Name)
-		if err != nil || before.Same(cloud) || !slices.ContainsFunc(recorded, func(in drover.Instance) bool { return in.Cloud == cloud.Name }) {
+		if err != nil || before.Same(cloud) || d.Program.Drivers[before.Driver].Open == nil || !slices.ContainsFunc(recorded, func(in drover.Instance) bool { return in.Cloud == cloud.Name }) {
 			continue
 		}
 		old, err := OpenCloud(ctx, before, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, nil})

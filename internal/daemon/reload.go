@@ -144,7 +144,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
 	opened, err := d.openChanged(ctx, c)
 	if err == nil {
-		err = d.checkMovedTo(ctx, c, opened)
+		err = d.checkReopened(ctx, c, opened)
 	}
 	if err == nil {
 		err = checkDrivers(c, slices.Concat(clouds, opened))
