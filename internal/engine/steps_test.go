@@ -179,10 +179,10 @@ func TestStepsOfDecisions(t *testing.T) {
 		}
 	}
 
-	// A submitted job could run on any instance of the herd. Only whether it fits is examined on each.
+	// A submitted job could run on any instance of the herd, and finds its place among the first.
 	few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, "none", "submitted")
 	many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, "none", "submitted")
-	if each := (many - few) / 4500; each > 20 {
+	if each := (many - few) / 4500; each > 1 {
 		t.Errorf("with room, each additional instance adds %d steps to a decision on a submitted job", each)
 	}
 
