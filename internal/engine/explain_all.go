@@ -163,7 +163,7 @@ func (e *Engine) explainBudgets(x *explanations) {
 		text := ""
 		switch {
 		case b.Hard > 0 && b.Spent+b.Committed > b.Hard:
-			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Committed)
+			text = fmt.Sprintf("spending and commitments exceed its hard limit of %v: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Committed)
 		case b.Soft > 0 && b.Spent > b.Soft:
 			text = fmt.Sprintf("its soft limit of %v is exceeded: %v has been spent; this is only a warning", b.Soft, b.Spent)
 		default:
