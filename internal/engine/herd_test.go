@@ -219,6 +219,7 @@ func BenchmarkHerd(b *testing.B) {
 		{"all-1000/", size{instances: 1000, jobs: 10_000, shapes: 1000}, features["all"]}, {"all-4000/", size{instances: 4000, jobs: 10_000, shapes: 1000}, features["all"]},
 		{"all-16000/", larger, features["all"]},
 		{"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
+		{"room-poor/", size{instances: 10_000, jobs: 500, shapes: 100, room: 50}, features["poor"]},
 	} {
 		h := newHerd(b, kind.size, kind.settings)
 		for _, c := range []struct {

@@ -179,11 +179,13 @@ func TestStepsOfDecisions(t *testing.T) {
 		}
 	}
 
-	// A submitted job could run on any instance of the herd, and finds its place among the first.
-	few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, "none", "submitted")
-	many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, "none", "submitted")
-	if each := (many - few) / 4500; each > 1 {
-		t.Errorf("with room, each additional instance adds %d steps to a decision on a submitted job", each)
+	// A submitted job could run on any instance of the herd. It finds its place among the first, or no budget allows any.
+	for _, with := range []string{"none", "poor"} {
+		few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, with, "submitted")
+		many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, with, "submitted")
+		if each := (many - few) / 4500; each > 2 {
+			t.Errorf("with room and features %s, each additional instance adds %d steps to a decision on a submitted job", with, each)
+		}
 	}
 
 	// Hours end while jobs run, some past their expected end. Ten times the instances have ten times the jobs that
