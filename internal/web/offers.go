@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"drover"
@@ -29,7 +30,12 @@ func (h *Handler) offers(ctx context.Context, r *request) (any, error) {
 	}{
 		{list.VCPUs, func(s string) (err error) { f.Need.CPU, err = drover.ParseMilliCPU(s); return err }},
 		{list.Memory, func(s string) (err error) { f.Need.Memory, err = drover.ParseBytes(s); return err }},
-		{list.GPUs, func(s string) (err error) { f.Need.GPUs, err = strconv.Atoi(s); return err }},
+		{list.GPUs, func(s string) (err error) {
+			if f.Need.GPUs, err = strconv.Atoi(s); err != nil || f.Need.GPUs < 0 {
+				err = fmt.Errorf("%q is not a number of GPUs", s)
+			}
+			return err
+		}},
 	} {
 		if field.text == "" {
 			continue

@@ -662,6 +662,34 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a command in an error stays as it is typed", func(t *testing.T) {
+		b := letIn(t, &fake{err: drover.Errorf(drover.KindNotFound, "so it is").WithHint("drover jobs 7 lists them")}, drover.RoleView)
+		if _, text, _ := b.get("/jobs/17"); !strings.Contains(text, ">drover jobs 7 lists them.<") {
+			t.Error(text)
+		}
+	})
+	t.Run("offers refuse what is not a number of GPUs in plain words", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		for _, gpus := range []string{"-1", "two"} {
+			if code, text, _ := b.get("/offers?gpus=" + gpus); code != 400 || !strings.Contains(text, gpus+"&#34; is not a number of GPUs.") {
+				t.Errorf("%d %s", code, text)
+			}
+		}
+	})
+	t.Run("a list has the code of why a job waits, since its text may be cut", func(t *testing.T) {
+		for state, want := range map[drover.JobState]bool{drover.JobQueued: true, drover.JobFailed: false} {
+			job := drover.Job{State: state, Reason: &drover.Reason{Code: "budget", Text: "too long"}}
+			svc := &fake{page: func(drover.JobFilter) (drover.Page[drover.Job], error) {
+				return drover.Page[drover.Job]{Items: []drover.Job{job}}, nil
+			}}
+			b := letIn(t, svc, drover.RoleView)
+			for _, path := range []string{"/", "/jobs", "/jobs/17"} {
+				if _, text, _ := b.get(path); strings.Contains(text, "<code>budget</code> too long") != want {
+					t.Errorf("%s of a job that is %s: %s", path, state, text)
+				}
+			}
+		}
+	})
 	t.Run("an error is shown with the status of its kind", func(t *testing.T) {
 		for kind, want := range map[drover.ErrorKind]int{drover.KindNotFound: 404, drover.KindForbidden: 403, drover.KindInternal: 500} {
 			b := letIn(t, &fake{err: drover.Errorf(kind, "so it is")}, drover.RoleView)

@@ -57,8 +57,11 @@ func plural(n int, one string) string {
 	return count(n) + " " + one + "s"
 }
 
-// sentence formats the text of an error as a sentence.
+// sentence formats the text of an error as a sentence. A command stays as it is typed.
 func sentence(text string) string {
+	if strings.HasPrefix(text, "drover ") {
+		return strings.TrimSuffix(text, ".") + "."
+	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
