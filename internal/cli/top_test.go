@@ -65,7 +65,7 @@ func TestTop(t *testing.T) {
 			if what := obeyed(screen); what != "" {
 				t.Errorf("the screen has %q", what)
 			}
-			if !strings.Contains(screen, "] $9.0000 spent, $0.5000 committed of $10.0000 daily, label ") {
+			if !strings.Contains(screen, "] $9.0000 spent of $10.0000 daily, label ") {
 				t.Errorf("the screen lacks the budget: %s", screen)
 			}
 			lines := strings.Split(screen, "\n")

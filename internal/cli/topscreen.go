@@ -142,11 +142,10 @@ func (m *topModel) budgetLine(b drover.BudgetUse) string {
 	case used > width*4/5:
 		tint = yellow
 	}
-	text := human.Dollars(b.Spent) + " spent"
+	text := fmt.Sprintf("%s spent of %s %s, %s", human.Dollars(b.Spent), human.Dollars(limit), b.Window, b.Scope)
 	if b.Promised > 0 {
 		text += ", " + human.Dollars(b.Promised) + " committed"
 	}
-	text = fmt.Sprintf("%s of %s %s, %s", text, human.Dollars(limit), b.Window, b.Scope)
 	return fmt.Sprintf("[%s%s] %s", m.paint.with(tint, strings.Repeat("#", used)), strings.Repeat(".", width-used), strings.TrimRight(fit(text, max(10, m.width-34)), " "))
 }
 
