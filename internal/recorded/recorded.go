@@ -35,10 +35,15 @@ type Service interface {
 	Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error)
 }
 
-// Read reads what happened from one time to another, for at most this many jobs, counting array elements. KindInvalid:
-// there were more, or none.
+// Read reads what happened from one time to another, for at most this many jobs, counting array elements. It begins at
+// the first record if that is later: a simulation would otherwise pay for pools before there was a fleet. KindInvalid:
+// there were more jobs, or none.
 func Read(ctx context.Context, svc Service, since, until drover.Time, most int) (*Past, error) {
-	r := &reader{since: since, until: until, ends: map[group]drover.Time{}, left: map[string]int{}}
+	first, err := firstRecord(ctx, svc, until)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{since: max(since, first), until: until, ends: map[group]drover.Time{}, left: map[string]int{}}
 	if err := r.readJobs(ctx, svc, most); err != nil {
 		return nil, err
 	}
@@ -46,6 +51,7 @@ func Read(ctx context.Context, svc Service, since, until drover.Time, most int) 
 	if len(t.Jobs) == 0 {
 		return nil, drover.Errorf(drover.KindInvalid, "no job submitted since %v has run and ended", since).WithHint("use an earlier start time")
 	}
+	since = r.since
 	result := &simulate.Result{Configuration: "what happened", Policy: Really, Begin: since, Jobs: len(t.Jobs), LeftOut: t.Left, Markets: []simulate.Market{}, Wait: simulate.Summarize(waits)}
 	for _, j := range r.jobs {
 		if j.State == drover.JobFailed {
@@ -72,6 +78,24 @@ func Read(ctx context.Context, svc Service, since, until drover.Time, most int) 
 	}
 	result.Points = r.points(costs.Steps, lives)
 	return &Past{t, result, r.boot()}, nil
+}
+
+// firstRecord returns when the first job was submitted or the first instance created; at the latest, until.
+func firstRecord(ctx context.Context, svc Service, until drover.Time) (drover.Time, error) {
+	jobs, err := svc.Jobs(ctx, drover.JobFilter{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	for _, j := range jobs.Items {
+		until = min(until, drover.TimeOf(j.Submitted))
+	}
+	instances, err := svc.Instances(ctx, drover.InstanceFilter{Gone: true, Limit: 1})
+	for _, in := range instances.Items {
+		if in.Created != nil {
+			until = min(until, drover.TimeOf(*in.Created))
+		}
+	}
+	return until, err
 }
 
 // reader gathers what happened.

@@ -110,6 +110,20 @@ func TestRead(t *testing.T) {
 		t.Errorf("%v instance-hours, %v job-seconds of waiting, %v spent", hours, queued, points[len(points)-1].Spent)
 	}
 
+	t.Run("begins at the first record", func(t *testing.T) {
+		for want, p := range map[int]past{
+			-60: {jobs: []drover.Job{job(1, "a", 0, 5, 25, drover.JobSucceeded)}, instances: p.instances[4:]},
+			0:   {jobs: []drover.Job{job(1, "a", 0, 5, 25, drover.JobSucceeded)}, instances: p.instances[:1]},
+		} {
+			got, err := recorded.Read(t.Context(), p, drover.TimeOf(*at(-1000)), drover.TimeOf(*at(100)), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if begin := drover.TimeOf(*at(want)); got.Trace.Start != begin || got.Result.Begin != begin {
+				t.Errorf("%v and %v, want %v", got.Trace.Start, got.Result.Begin, begin)
+			}
+		}
+	})
 	t.Run("refuses too many jobs, and none", func(t *testing.T) {
 		for most, p := range map[int]past{1: p, 10: {}} {
 			if _, err := recorded.Read(t.Context(), p, drover.TimeOf(begin), drover.TimeOf(*at(100)), most); drover.KindOf(err) != drover.KindInvalid {

@@ -82,7 +82,7 @@ func (in Input) misfit() string {
 
 // about introduces a statement about a job of the trace.
 func (in Input) about(i int) string {
-	return fmt.Sprintf("job %d of the trace, submitted %v after the trace begins: ", i+1, in.Trace.Jobs[i].Submit)
+	return fmt.Sprintf("job %d of the trace, submitted %v after the trace begins: ", i+1, in.Trace.Jobs[i].Submit.Round(time.Second))
 }
 
 func (m *meter) result(in Input, p Policy) *Result {
