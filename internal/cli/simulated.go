@@ -15,6 +15,7 @@ import (
 	"drover"
 	"drover/internal/chart"
 	"drover/internal/human"
+	"drover/internal/recorded"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
@@ -219,12 +220,21 @@ var panels = []struct {
 	title string
 	unit  string
 	steps bool // an average over each period, not the value at its end
+	known bool // in records too
 	of    func(p simulate.Point) float64
 }{
-	{"Instances", "instances", true, func(p simulate.Point) float64 { return p.Instances }},
-	{"Rented", "vCPUs", true, func(p simulate.Point) float64 { return p.Rented }},
-	{"Waiting", "jobs", true, func(p simulate.Point) float64 { return p.Queued }},
-	{"Spent", "USD", false, func(p simulate.Point) float64 { return p.Spent }},
+	{"Instances", "instances", true, true, func(p simulate.Point) float64 { return p.Instances }},
+	{"Rented", "vCPUs", true, false, func(p simulate.Point) float64 { return p.Rented }},
+	{"Waiting", "jobs", true, true, func(p simulate.Point) float64 { return p.Queued }},
+	{"Spent", "USD", false, true, func(p simulate.Point) float64 { return p.Spent }},
+}
+
+// drawn returns the points of a result that a panel draws: none of what the records do not have.
+func drawn(r *simulate.Result, known bool) []simulate.Point {
+	if r.Policy == recorded.Really && !known {
+		return nil
+	}
+	return r.Points
 }
 
 // chartTitle names the trace and the files that determine costs: price lists, and configurations unless every cloud has
@@ -251,7 +261,7 @@ func drawChart(w io.Writer, title string, results []*simulate.Result) error {
 		panel := chart.Panel{Title: p.title, Unit: p.unit, Steps: p.steps}
 		for _, r := range results {
 			line := chart.Line{Name: nameOf(r)}
-			for _, at := range r.Points {
+			for _, at := range drawn(r, p.known) {
 				from := chart.Point{At: r.Begin.Add(at.From).Std()}
 				if p.steps {
 					from.Value = p.of(at)

@@ -117,7 +117,7 @@ func comparisonOf(results []*simulate.Result) *web.Comparison {
 		panel := web.Panel{Title: p.title}
 		for _, r := range results {
 			line := []web.Point{}
-			for _, at := range r.Points {
+			for _, at := range drawn(r, p.known) {
 				line = append(line, web.Point{At: r.Begin.Add((at.From + at.To) / 2).Std(), Value: p.of(at)})
 			}
 			panel.Lines = append(panel.Lines, line)
