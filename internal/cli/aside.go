@@ -20,7 +20,7 @@ func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	}
 	to, err := rename(p.Out)
 	if err != nil {
-		return fmt.Errorf("moving the results of an earlier run: %w", err)
+		return fmt.Errorf("preparing the folder for results: %w", err)
 	}
 	if to != "" && !p.Streamed {
 		ui.say("the results of an earlier run are now in %s", relative(to))

@@ -167,12 +167,19 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 		value     any
 	}{
 		{"image", "image", f.image}, {"array", "array", f.array}, {"env", "env", env}, {"label", "labels", labels}, {"collect", "outputs", f.outputs},
-		{"priority", "priority", f.priority}, {"timeout", "timeout", f.timeout.String()}, {"expected", "expected", f.expected.String()},
-		{"max-wait", "max_wait", f.maxWait.String()},
+		{"priority", "priority", f.priority}, {"timeout", "timeout", f.timeout}, {"expected", "expected", f.expected},
+		{"max-wait", "max_wait", f.maxWait},
 	} {
-		if f.set.Changed(given.flag) {
-			job[given.key] = given.value
+		if !f.set.Changed(given.flag) {
+			continue
 		}
+		if d, is := given.value.(time.Duration); is {
+			if d < 0 {
+				return drover.JobSpec{}, drover.Errorf(drover.KindInvalid, "--%s is %v, but must not be negative", given.flag, d)
+			}
+			given.value = d.String()
+		}
+		job[given.key] = given.value
 	}
 	if resources := f.resources(); len(resources) > 0 {
 		job["resources"] = resources
