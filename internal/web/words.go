@@ -23,7 +23,7 @@ var functions = template.FuncMap{
 	"word":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent, "sentence": sentence,
 	"now": time.Now, "in": func(counts map[drover.JobState]int, state string) int { return counts[drover.JobState(state)] }, "at": func(t *time.Time) time.Time { return *t },
-	"gib": func(b drover.Bytes) string { return strconv.FormatFloat(float64(b)/float64(drover.GiB), 'f', -1, 64) },
+	"gib": gib,
 }
 
 // usd formats an amount for people: to the cent or, below ten cents, to a hundredth of a cent.
@@ -38,6 +38,11 @@ func usd(v float64) string {
 	}
 	whole, cents, _ := strings.Cut(strconv.FormatFloat(v, 'f', 2, 64), ".")
 	return "$" + grouped(whole) + "." + cents
+}
+
+// gib formats a size in GiB, to a hundredth: a host's memory is no round number.
+func gib(b drover.Bytes) string {
+	return strconv.FormatFloat(math.Round(float64(b)/float64(drover.GiB)*100)/100, 'f', -1, 64)
 }
 
 // count formats a number with separated thousands.

@@ -3,7 +3,17 @@ package web
 import (
 	"testing"
 	"time"
+
+	"drover"
 )
+
+func TestMemoryInGiBIsRounded(t *testing.T) {
+	for b, want := range map[drover.Bytes]string{drover.GiB / 2: "0.5", 64 * drover.GiB: "64", 25276026880: "23.54"} {
+		if got := gib(b); got != want {
+			t.Errorf("%d: %s, want %s", b, got, want)
+		}
+	}
+}
 
 func TestTimesOfTodayHaveNoDate(t *testing.T) {
 	east, west := time.FixedZone("east", 3600), time.FixedZone("west", -5*3600)
