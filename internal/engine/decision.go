@@ -59,10 +59,11 @@ type Queue struct {
 
 // PoolRow is the durable part of a pool besides its configuration: the size that an operator or an autoscaler set.
 type PoolRow struct {
-	Name       string `json:"name"`
-	Count      int    `json:"count"`
-	Configured int    `json:"configured"` // the configured size when it was set; the row is dropped once that differs
-	Gone       bool   `json:"gone,omitempty"`
+	Name       string          `json:"name"`
+	Kind       drover.PoolKind `json:"kind,omitempty"` // what Count means; the row is dropped once that differs; empty in older records
+	Count      int             `json:"count"`
+	Configured int             `json:"configured"` // the configured size when it was set; likewise
+	Gone       bool            `json:"gone,omitempty"`
 
 	Failed      []FailedNode `json:"failed,omitempty"`       // of a node group: nodes that could not be provided, which count until they are deleted
 	LastFailure int64        `json:"last_failure,omitempty"` // number of the last one

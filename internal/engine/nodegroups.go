@@ -60,7 +60,7 @@ func (e *Engine) restartDrain(in *fleet.Member) {
 
 // writeGroup records a node group's target and failures.
 func (e *Engine) writeGroup(p *poolOf) {
-	e.writePool(PoolRow{Name: p.Name, Count: p.count, Failed: slices.Clone(p.failed), LastFailure: p.last, Gone: p.count == 0 && p.last == 0})
+	e.writePool(PoolRow{Name: p.Name, Kind: p.spec.Kind, Count: p.count, Failed: slices.Clone(p.failed), LastFailure: p.last, Gone: p.count == 0 && p.last == 0})
 	e.pools.revision++
 }
 

@@ -120,10 +120,12 @@ func (e *Engine) poolStates() (all []PoolState) {
 	return all
 }
 
-// forgetResizes drops sizes that operators set before the configured size changed.
+// forgetResizes drops sizes that operators set before the configured size or its meaning changed.
 func (e *Engine) forgetResizes() {
 	stale := func(r PoolRow) bool {
-		return !slices.ContainsFunc(e.s.Settings.Pools, func(s pool.Spec) bool { return s.Name == r.Name && s.Count == r.Configured })
+		return !slices.ContainsFunc(e.s.Settings.Pools, func(s pool.Spec) bool {
+			return s.Name == r.Name && s.Count == r.Configured && (r.Kind == "" || s.Kind == r.Kind)
+		})
 	}
 	for _, r := range e.s.Pools {
 		if stale(r) {
@@ -147,7 +149,7 @@ func (e *Engine) resize(b ResizeAsked) *drover.Error {
 	case p.spec.Max > 0 && b.Count > p.spec.Max:
 		return drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances (its max), not %d", b.Pool, p.spec.Max, b.Count)
 	}
-	e.writePool(PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})
+	e.writePool(PoolRow{Name: b.Pool, Kind: p.spec.Kind, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})
 	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s changed from %d to %d", b.Pool, p.spec.Kind, p.count, b.Count), Reason: &b.Reason})
 	p.count = b.Count
 	e.pools.revision++
