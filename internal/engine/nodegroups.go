@@ -8,6 +8,7 @@ import (
 	"drover"
 	"drover/internal/engine/fleet"
 	"drover/internal/engine/pool"
+	"drover/internal/engine/verdict"
 )
 
 // A node group is a pool whose size, its target, is set by a Kubernetes cluster's autoscaler, which also chooses the
@@ -68,6 +69,16 @@ func (e *Engine) writeGroup(p *poolOf) {
 func (e *Engine) present(p *poolOf) (n int) {
 	for _, in := range e.pools.members[p.Name] {
 		if v := e.viewOf(in); !v.Going && (v.Held || p.spec.Allows(v.Place)) {
+			n++
+		}
+	}
+	return n
+}
+
+// departing counts a node group's instances that are leaving.
+func (e *Engine) departing(p *poolOf) (n int) {
+	for _, in := range e.pools.members[p.Name] {
+		if e.leaving(in) {
 			n++
 		}
 	}
@@ -248,10 +259,14 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 	}
 	if plan.Short > 0 {
 		why := e.whyShort(p, countOf(1, "instance"), closed)
-		for range plan.Short {
+		short := plan.Short
+		if why.Cause == verdict.Limit || why.Cause == verdict.Budget { // the instances that are leaving make room
+			short = max(0, short-e.departing(p))
+		}
+		for range short {
 			e.addFailure(p, FailedNode{Code: string(why.Cause), Why: why})
 		}
-		return true
+		return short > 0
 	}
 	old := slices.ContainsFunc(in.Views, func(v pool.View) bool {
 		return !v.Going && (v.Template != "" && v.Template != p.spec.Template || p.spec.MaxAge > 0 && v.Asked.Add(p.spec.MaxAge) <= e.s.Now)

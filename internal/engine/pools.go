@@ -243,7 +243,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			e.setPoolReason(p, e.whyOverspent(p))
 			return
 		}
-		if e.recordPoolState(p, in, plan, closed); plan.Short > 0 && limited {
+		if e.recordPoolState(p, in, plan, closed); plan.Short > 0 && limited && !p.grouped() {
 			e.makeRoom(p, plan.Short)
 		}
 		return
