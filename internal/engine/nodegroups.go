@@ -315,10 +315,11 @@ func (e *Engine) nodeTold(b NodeTold) {
 	e.pools.revision++
 }
 
-// overdue returns when an instance is given up whose node has not joined; 0 for never.
+// overdue returns when an instance is given up whose node has not joined; 0 for never. No node joins while no controller
+// looks, since none gives it a token or admits it.
 func (e *Engine) overdue(in *fleet.Member) drover.Time {
 	if p := e.pool(in.Pool); p != nil && p.grouped() && p.spec.JoinTimeout > 0 && in.Joined == 0 && in.Created != 0 {
-		return in.Created.Add(p.spec.JoinTimeout)
+		return max(in.Created, e.s.Looking).Add(p.spec.JoinTimeout)
 	}
 	return 0
 }
