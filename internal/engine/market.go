@@ -102,7 +102,11 @@ func (e *Engine) block(in *fleet.Member, b Block) bool {
 // cost as much.
 func (e *Engine) blockUnusable(in *fleet.Member, why Verdict) {
 	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
-	b.Reason = e.verdict(why.Cause, "instance %s never became usable: %s", in.Name, why.Text)
+	of := ""
+	if in.Pooled() { // its image or boot probe may be to blame
+		of = " of pool " + in.Pool
+	}
+	b.Reason = e.verdict(why.Cause, "instance %s%s never became usable: %s", in.Name, of, why.Text)
 	e.block(in, b)
 }
 
