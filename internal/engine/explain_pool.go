@@ -158,7 +158,11 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 		if p.Kind == drover.PoolGroup {
 			size = "target size"
 		}
-		text = fmt.Sprintf("its %s is %d; %s", size, p.Wanted, text)
+		ratio := ""
+		if q := e.pool(p.Name); q.spec.Share(e.inUse(q)) > p.Wanted {
+			ratio = fmt.Sprintf(", raised to %d by its ratio, with %s in use", q.spec.Share(e.inUse(q)), countOf(e.inUse(q), "instance"))
+		}
+		text = fmt.Sprintf("its %s is %d%s; %s", size, p.Wanted, ratio, text)
 	}
 	if p.Keeps+p.Stopped > 0 {
 		text += fmt.Sprintf(", %d of %d stopped", p.Stopped, p.Keeps)

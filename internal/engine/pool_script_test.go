@@ -46,6 +46,8 @@ func (p *player) pool(args []string) {
 			s.Rebalance = true
 		case "jobs":
 			s.Jobs = true
+		case "ratio":
+			s.Ratio = int(p.number(value)) * 100
 		case "stopped":
 			s.Stopped = int(p.number(value))
 		case "prefix":

@@ -207,7 +207,7 @@ func (r *round) next(at drover.Time) {
 func (r *round) wanted() int {
 	n := r.Count
 	if r.Spec.Kind == drover.PoolSpare {
-		n = max(n, (r.InUse*r.Spec.Ratio+wholeRatio-1)/wholeRatio)
+		n = max(n, r.Spec.Share(r.InUse))
 		for _, m := range r.counted {
 			n += count(m.Busy > 0 || m.Held || m.Taken)
 		}
@@ -218,9 +218,6 @@ func (r *round) wanted() int {
 	}
 	return n
 }
-
-// wholeRatio is a Ratio of 100 %.
-const wholeRatio = 100_00
 
 // shortOfDemand reports whether fewer are on demand than the mix wants.
 func (r *round) shortOfDemand() bool { return r.steady < r.Spec.Mix.OnDemand.Of(r.plan.Wanted) }

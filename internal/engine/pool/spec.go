@@ -68,6 +68,12 @@ type Spec struct {
 	SurgePart       int `json:"surge_part,omitempty"`       // likewise, instead of MaxSurge
 }
 
+// wholeRatio is a Ratio of 100 %.
+const wholeRatio = 100_00
+
+// Share returns how many idle instances a spare pool's ratio demands while this many instances run jobs.
+func (s *Spec) Share(inUse int) int { return (inUse*s.Ratio + wholeRatio - 1) / wholeRatio }
+
 // Uses reports whether an offering suits the pool, wherever it is.
 func (s *Spec) Uses(o drover.Offering) bool {
 	if s.Market != "" && s.Market != o.Market || len(s.Types) > 0 && !slices.Contains(s.Types, o.Type.Name) {
