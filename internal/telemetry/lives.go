@@ -91,10 +91,11 @@ func (t *Telemetry) gone(at drover.Time, end engine.InstanceEnd) {
 	}
 }
 
+// disconnected counts a lost connection. An instance that is being destroyed closes its own.
 func (t *Telemetry) disconnected(instance int64) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
-	if l := t.lives.known[instance]; l != nil {
+	if l := t.lives.known[instance]; l != nil && l.told == 0 {
 		t.count(disconnects, l.cloud)
 	}
 }

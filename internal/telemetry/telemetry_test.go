@@ -202,6 +202,7 @@ func live(m *Telemetry) {
 	ended.State, ended.Ended, ended.Exit = drover.AttemptFailed, 48*second, &drover.Exit{Code: 1, CPU: 6 * time.Second}
 	write(48*second, engine.Write{Attempt: &engine.AttemptRow{Attempt: ended, Reason: drover.Reason{Code: drover.ReasonExit}}})
 
+	m.Decided([]engine.Event{{Body: engine.Disconnected{Instance: 7}}}, 0)
 	in.Reclaimed = &engine.Verdict{Cause: drover.ReasonInterrupted}
 	instance(49 * second)
 	in.State, in.Reason = drover.InstanceStopping, &engine.Verdict{Cause: drover.ReasonInterrupted, Since: 50 * second}
@@ -276,7 +277,7 @@ func TestCounts(t *testing.T) {
 	t.Run("the controller's own work", func(t *testing.T) {
 		want(t, lived(), map[string]string{
 			`drover_events_total{event="ticked"}`:       "2",
-			`drover_events_total{event="disconnected"}`: "1",
+			`drover_events_total{event="disconnected"}`: "2",
 			"drover_decision_seconds_sum":               "0.002",
 			"drover_commits_failed_total":               "1",
 			"drover_commit_seconds_count":               "10",
