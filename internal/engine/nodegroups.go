@@ -419,12 +419,13 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 type GroupRevision struct {
 	pools, reasons, fleet, types int
 	closing, draining            bool
+	looking                      drover.Time // when the time to join began again
 	stale                        drover.Time // now, while the records may be stale: what nodes wait for changes without a count
 }
 
 // GroupRevision returns the current revision of the node groups.
 func (e *Engine) GroupRevision() GroupRevision {
-	r := GroupRevision{pools: e.pools.revision, reasons: e.pools.reasons, fleet: e.fleet.Revision(), types: e.typesRevision, closing: e.s.Closing, draining: e.s.Draining}
+	r := GroupRevision{pools: e.pools.revision, reasons: e.pools.reasons, fleet: e.fleet.Revision(), types: e.typesRevision, closing: e.s.Closing, draining: e.s.Draining, looking: e.s.Looking}
 	if !e.recordsCurrent() {
 		r.stale = e.s.Now
 	}
