@@ -19,11 +19,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.s.Solving != nil {
-		for _, g := range e.groups {
-			if g.Reason.Cause == verdict.Booting && g.reserved == 0 && g.netDemand() > 0 { // its instances failed; the next plan is for it
-				g.setReason(e.verdict(drover.ReasonPlanning, planningText))
-			}
-		}
+		e.planAgain()
 		return
 	}
 	if e.s.Closing {
@@ -73,6 +69,15 @@ func (e *Engine) plan() {
 		return
 	}
 	e.askFor(e.firstServed(demands, saved))
+}
+
+// planAgain tells groups whose coming instances failed or gave way that the next plan is for them.
+func (e *Engine) planAgain() {
+	for _, g := range e.groups {
+		if g.Reason.Cause == verdict.Booting && g.reserved == 0 && g.netDemand() > 0 {
+			g.setReason(e.verdict(drover.ReasonPlanning, planningText))
+		}
+	}
 }
 
 // askFor requests a solve for groups for which something can be rented within the budgets and besides what is saved.

@@ -29,6 +29,7 @@ func (e *Engine) preempt() {
 	if !slices.ContainsFunc(e.groups, waits) {
 		return
 	}
+	defer e.planAgain()
 	victims := e.victims()
 	for _, g := range slices.Clone(e.groups) {
 		if len(victims) == 0 {

@@ -87,8 +87,9 @@ func (w *World) mayRest(was, in engine.Instance) {
 	if in.StopAccepted && in.RunPrice != ran && !w.controller.toldPrice(in, in.RunPrice) {
 		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
 	}
-	tried := was.Waking // its start may have taken effect although it failed; only the next list shows that
-	if v := w.vmOf(in); resting(in) && !resting(was) && !tried && v != nil && v.alive && v.there() {
+	// Its start may have taken effect although it failed, or have been forgotten with newer records, while the list is older.
+	unsure := was.Waking || w.Disk.stale != nil
+	if v := w.vmOf(in); resting(in) && !resting(was) && !unsure && v != nil && v.alive && v.there() {
 		w.fail("instance %s is held to be stopped, and runs", in.Name)
 	}
 }
