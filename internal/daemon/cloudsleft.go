@@ -22,14 +22,14 @@ type keptCloud struct {
 	Text   string `json:"text"`
 }
 
-// keepClouds records the configuration of each cloud.
-func (f Folder) keepClouds(c *config.Config) error {
-	text, folder := c.Source()
-	data, err := json.Marshal(keptCloud{folder, string(text)})
-	err = errors.Join(err, os.MkdirAll(f.File(".clouds"), 0o700))
+// keepClouds records the configuration of each cloud in a controller's folder.
+func keepClouds(folder string, c *config.Config) error {
+	text, dir := c.Source()
+	data, err := json.Marshal(keptCloud{dir, string(text)})
+	err = errors.Join(err, os.MkdirAll(filepath.Join(folder, ".clouds"), 0o700))
 	for _, cloud := range c.Clouds {
 		if err == nil {
-			err = KeepFile(f.keptCloud(cloud.Name), data)
+			err = KeepFile(cloudFile(folder, cloud.Name), data)
 		}
 	}
 	if err != nil {
@@ -38,13 +38,11 @@ func (f Folder) keepClouds(c *config.Config) error {
 	return nil
 }
 
-func (f Folder) keptCloud(name string) string {
-	return filepath.Join(f.File(".clouds"), name+".json")
-}
+func cloudFile(folder, name string) string { return filepath.Join(folder, ".clouds", name+".json") }
 
-// cloudLeft returns the configuration with which a removed cloud was last opened.
-func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
-	data, err := os.ReadFile(f.keptCloud(name))
+// cloudLeft returns the configuration with which a cloud was last opened.
+func cloudLeft(folder, name string) (cloud config.Cloud, err error) {
+	data, err := os.ReadFile(cloudFile(folder, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return cloud, cloudGone(name)
 	}
@@ -69,7 +67,7 @@ func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 func (f Folder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
 	missing, err := missingClouds(ctx, records, c)
 	for _, name := range missing {
-		cloud, err := f.cloudLeft(name)
+		cloud, err := cloudLeft(f.Path(), name)
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ clouds: {gone: {driver: local, cloud_init: ./init, max_instances: 3}, keyed: {dr
 hooks: {ready: ./hook}
 notify: {secret: file:secret}
 `), dir)
-	if err := errors.Join(err, f.keepClouds(c)); err != nil {
+	if err := errors.Join(err, keepClouds(f.Path(), c)); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range removed {
@@ -40,20 +40,20 @@ notify: {secret: file:secret}
 		}
 	}
 	t.Run("needs no files but those with which it is reached", func(t *testing.T) {
-		if cloud, err := f.cloudLeft("gone"); err != nil || cloud.Name != "gone" || cloud.MaxInstances != 3 {
+		if cloud, err := cloudLeft(f.Path(), "gone"); err != nil || cloud.Name != "gone" || cloud.MaxInstances != 3 {
 			t.Errorf("got %+v, %v", cloud.Common, err)
 		}
 	})
 	t.Run("is missed if the earlier configuration does not have it", func(t *testing.T) {
-		if err := os.Rename(f.keptCloud("gone"), f.keptCloud("other")); err != nil {
+		if err := os.Rename(cloudFile(f.Path(), "gone"), cloudFile(f.Path(), "other")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.cloudLeft("other"); drover.KindOf(err) != drover.KindInvalid {
+		if _, err := cloudLeft(f.Path(), "other"); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)
 		}
 	})
 	t.Run("that cannot be reached is named, with what to do", func(t *testing.T) {
-		left, err := f.cloudLeft("keyed")
+		left, err := cloudLeft(f.Path(), "keyed")
 		if err != nil {
 			t.Fatal(err)
 		}

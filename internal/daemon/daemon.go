@@ -129,9 +129,6 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.checkEdited(ctx); err != nil {
-		return err
-	}
 	d.counted.Ask(d.fleet.figures)
 	_, d.reschedule = d.config.At(time.Now())
 	if d.listener, err = d.listen(apiAddress, d.config.Listen); err != nil {
@@ -150,9 +147,6 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	})
 	d.server = httpapi.Server(d.api)
 	if d.cluster, err = d.openKubernetes(); err != nil {
-		return err
-	}
-	if err := d.folder.keepClouds(d.config); err != nil {
 		return err
 	}
 	return d.folder.Announce(d.listener.Addr().String())

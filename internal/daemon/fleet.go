@@ -96,6 +96,9 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if f.clouds, err = OpenClouds(ctx, o.Config.Clouds, opening); err != nil {
 		return err
 	}
+	if err := CheckEdited(ctx, o.Config, f.clouds, opening); err != nil {
+		return err
+	}
 	for _, cloud := range left {
 		opened, err := OpenCloud(ctx, cloud, opening)
 		if err != nil {
@@ -143,8 +146,10 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if o.counted != nil {
 		cfg.Observer = o.counted
 	}
-	f.Controller, err = control.New(ctx, cfg)
-	return err
+	if f.Controller, err = control.New(ctx, cfg); err != nil {
+		return err
+	}
+	return keepClouds(opening.Folder, o.Config)
 }
 
 // loadKey reads the fleet's key. It makes one only for a fleet without instances: nobody could log in to existing

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"drover"
 	"drover/driver"
 	"drover/driver/middleware"
 	"drover/internal/config"
@@ -15,12 +14,12 @@ import (
 // checkMoved refuses a cloud that lacks an instance which it lists as it was configured before, for example because its
 // region has changed: the instance would count as gone while it runs, so that its jobs would run twice and nobody would
 // ever destroy it. If it cannot be listed as before, nothing is refused, since the change may be what mends that.
-func checkMoved(ctx context.Context, c *config.Config, before, now control.Cloud) error {
-	old, err := running(ctx, c.Fleet, before.Driver)
+func checkMoved(ctx context.Context, c *config.Config, fleet string, before, now control.Cloud) error {
+	old, err := running(ctx, fleet, before.Driver)
 	if err != nil || len(old) == 0 {
 		return nil
 	}
-	list, err := running(ctx, c.Fleet, middleware.WithRetry(now.Driver))
+	list, err := running(ctx, fleet, middleware.WithRetry(now.Driver))
 	if err != nil {
 		return fmt.Errorf("clouds.%s: checking that it still has its instances: %w", now.Name, err)
 	}
@@ -28,14 +27,14 @@ func checkMoved(ctx context.Context, c *config.Config, before, now control.Cloud
 	if len(lost) == 0 {
 		return nil
 	}
-	old, err = running(ctx, c.Fleet, before.Driver) // without those destroyed meanwhile
+	old, err = running(ctx, fleet, before.Driver) // without those destroyed meanwhile
 	if err != nil {
 		return nil
 	}
 	for _, id := range lost {
 		if slices.Contains(old, id) {
 			return c.Fault("clouds."+now.Name, fmt.Sprintf("as it is configured now, this cloud does not have instance %s, which it has as configured before", id),
-				"if this is another region or account, give it another name and leave the old one out: then its instances drain")
+				"put its configuration back, and add another region or account under another name")
 		}
 	}
 	return nil
@@ -61,7 +60,7 @@ func (d *daemon) checkReopened(ctx context.Context, c *config.Config, opened []c
 			if before.Name != now.Name {
 				continue
 			}
-			if err := checkMoved(ctx, c, before, now); err != nil {
+			if err := checkMoved(ctx, c, c.Fleet, before, now); err != nil {
 				return err
 			}
 		}
@@ -69,24 +68,20 @@ func (d *daemon) checkReopened(ctx context.Context, c *config.Config, opened []c
 	return nil
 }
 
-// checkEdited checks the clouds that have instances and whose configuration was edited while no controller ran.
-func (d *daemon) checkEdited(ctx context.Context) error {
+// CheckEdited checks the open clouds whose configuration was edited while no controller ran.
+func CheckEdited(ctx context.Context, c *config.Config, clouds []control.Cloud, o Opening) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	recorded, err := d.fleet.Store.Instances(ctx, 0, drover.InstanceFilter{Limit: -1})
-	if err != nil {
-		return err
-	}
-	for _, cloud := range d.config.Clouds {
-		before, err := d.folder.cloudLeft(cloud.Name)
-		if err != nil || before.Same(cloud) || d.Program.Drivers[before.Driver].Open == nil || !slices.ContainsFunc(recorded, func(in drover.Instance) bool { return in.Cloud == cloud.Name }) {
+	for _, now := range clouds {
+		before, err := cloudLeft(o.Folder, now.Name)
+		if err != nil || slices.ContainsFunc(c.Clouds, before.Same) || o.Drivers[before.Driver].Open == nil {
 			continue
 		}
-		old, err := OpenCloud(ctx, before, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, nil})
+		old, err := OpenCloud(ctx, before, o)
 		if err != nil {
 			continue
 		}
-		err = checkMoved(ctx, d.config, old, d.cloud(cloud.Name))
+		err = checkMoved(ctx, c, o.Fleet, old, now)
 		old.Driver.Close()
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func TestARefusedReloadLeavesNothingBehind(t *testing.T) {
 
 	write(taken.Addr().String(), "max_instances: 22")
 	log.await(t, "the configuration is invalid", 1)
-	if kept, err := f.cloudLeft("here"); err != nil || kept.MaxInstances != 1 {
+	if kept, err := cloudLeft(f.Path(), "here"); err != nil || kept.MaxInstances != 1 {
 		t.Errorf("its cloud, which is not in use, was kept: max_instances %d, %v", kept.MaxInstances, err)
 	}
 

@@ -157,7 +157,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		listener, err = d.listenAnew(c)
 	}
 	if err == nil {
-		err = d.folder.keepClouds(c) // before it can rent anything, but after what may refuse it
+		err = keepClouds(d.folder.Path(), c) // before it can rent anything, but after what may refuse it
 	}
 	if err == nil {
 		err = d.goBy(ctx, c, left, slices.Concat(clouds, opened))

@@ -56,8 +56,11 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 	if err != nil {
 		return err
 	}
+	if err := accounted(ctx, folder, c, g.Found[before:]); err != nil {
+		return err
+	}
 	if g.Destroy {
-		return g.giveUp(ctx, folder, c, g.Found[before:])
+		return g.giveUp(folder)
 	}
 	if len(g.Found) == before {
 		g.Said = true
@@ -67,10 +70,7 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 }
 
 // giveUp removes the records of a run whose instances have been destroyed.
-func (g *Collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
-	if err := accounted(ctx, folder, c, destroyed); err != nil {
-		return err
-	}
+func (g *Collector) giveUp(folder *daemon.RunFolder) error {
 	if err := folder.Remove(); err != nil {
 		return err
 	}

@@ -123,11 +123,15 @@ func nothingKnown() (func(Stray) bool, error) { return func(Stray) bool { return
 // sweep lists a fleet's instances in every cloud and, if requested, destroys those that may go. A cloud that cannot be
 // listed does not keep it from the others.
 func (g *Collector) sweep(ctx context.Context, s *search) error {
-	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.Program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
+	o := daemon.Opening{Drivers: g.Program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)}
+	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, o)
 	if err != nil {
 		return err
 	}
 	defer daemon.CloseClouds(clouds)
+	if err := daemon.CheckEdited(ctx, s.config, clouds, o); err != nil {
+		return err
+	}
 	byCloud := map[string]driver.Cloud{}
 	var listed []*Stray
 	var unlisted error

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/daemon"
+	"drover/internal/engine"
 	"drover/internal/store"
 )
 
@@ -261,5 +263,64 @@ func TestInstancesOfAnUnknownFleetAreDestroyedOnlyWithoutState(t *testing.T) {
 	clear(cloud.there)
 	if _, err := collect(false); err != nil {
 		t.Errorf("without instances: %v", err)
+	}
+}
+
+// elsewhere is a cloud in a region without instances.
+type elsewhere struct{ driver.Cloud }
+
+func (elsewhere) List(context.Context, map[string]string) ([]driver.Instance, error) { return nil, nil }
+
+func TestTheInstancesOfARunStayInTheirCloud(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	run, err := daemon.NewRunFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	cloud := &stubborn{fleet: run.ID, there: map[string]string{"i-1": "x"}}
+	open := func(in driver.Cloud) daemon.Kind {
+		return daemon.Kind{Open: func(context.Context, driver.Options) (driver.Cloud, error) { return in, nil }}
+	}
+	program := daemon.Program{Drivers: map[string]daemon.Kind{"north": open(cloud), "south": open(elsewhere{cloud})}}
+	configured := func(name, region string) *config.Config {
+		c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {"+name+": {driver: "+region+"}}\n"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	resume := func(c *config.Config) error {
+		f, err := daemon.OpenFleet(t.Context(), daemon.FleetOptions{
+			Program: program, Fleet: run.ID, Config: c, DB: run.File("drover.db"), File: run.File, Results: t.TempDir(), Left: daemon.NoneLeft, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in := engine.Instance{ID: 1, Name: "x", Cloud: "here", ProviderID: "i-1", State: drover.InstanceRunning}
+		return f.Store.Commit(t.Context(), []engine.Write{{Instance: &in}})
+	}
+	if err := errors.Join(run.Save(daemon.RunPlan{}), resume(configured("here", "north"))); err != nil {
+		t.Fatal(err)
+	}
+	const missing = "this cloud does not have instance i-1"
+	if err := resume(configured("here", "south")); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("the run continued in another region: %v", err)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, destroy := range []bool{false, true} {
+		for name, want := range map[string]string{"here": missing, "there": "instance x is in cloud here"} {
+			c := configured(name, "south")
+			g := New(Options{Fleet: run.ID, Destroy: destroy, Say: io.Discard, Program: program, Load: func(string, string) (*config.Config, error) { return c, nil }})
+			if err := g.Collect(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("the run has no instances, by cloud %s (destroy: %v): %v", name, destroy, err)
+			}
+		}
+	}
+	if len(cloud.there) == 0 || !slices.Contains(daemon.UnfinishedRuns(filepath.Dir(run.Path)), run.ID) {
+		t.Errorf("%s was abandoned, with %v", run.ID, cloud.there)
 	}
 }
