@@ -79,11 +79,15 @@ func OpenFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
 }
 
 func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
-	if store.Lost(o.DB) {
-		o.Log.Warn(fmt.Sprintf("%s has no records, although it once had some: to restore a backup, stop Drover now; otherwise, jobs are numbered from 1 again", o.DB))
-	}
 	if f.Store, err = store.Open(ctx, o.DB); err != nil {
 		return err
+	}
+	lost, err := f.Store.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	if lost {
+		o.Log.Warn(fmt.Sprintf("%s has no records, although it once had some: to restore a backup, stop Drover now; otherwise, jobs are numbered from 1 again", o.DB))
 	}
 	if f.Inputs, err = blob.OpenDir(o.File("inputs")); err != nil {
 		return err

@@ -51,16 +51,6 @@ const (
 
 func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 
-// Lost reports whether the records at path were lost: there are none, although the note beside them says that there were.
-func Lost(path string) bool {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > 0 {
-		return false
-	}
-	m, whyNot, err := proofOf(path).read()
-	return err == nil && whyNot == "" && m.Changes > 0
-}
-
 // read returns the note, or why there is none.
 func (p *proof) read() (m mark, whyNot string, err error) {
 	file, err := os.Open(p.path)
@@ -187,4 +177,19 @@ func (s *Store) StaleRecords(ctx context.Context) (why *drover.Reason, err error
 		return err
 	})
 	return why, err
+}
+
+// Lost reports whether the records were lost: no controller has begun with these, although the note beside them says that
+// one did.
+func (s *Store) Lost(ctx context.Context) (lost bool, err error) {
+	err = s.look(ctx, "checking whether the records were lost", func(tx *sql.Tx) error {
+		m, err := readMark(ctx, tx)
+		if err != nil || m.Nonce != "" {
+			return err
+		}
+		noted, whyNot, err := s.proof.read()
+		lost = whyNot == "" && noted.Changes > 0
+		return err
+	})
+	return lost, err
 }

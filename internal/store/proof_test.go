@@ -271,20 +271,38 @@ func TestANoteThatProvesNothing(t *testing.T) {
 
 func TestTheNoteShowsThatRecordsWereLost(t *testing.T) {
 	p := newPlace(t)
-	if Lost(p.path) {
+	lost := func() bool {
+		t.Helper()
+		s := p.open(t)
+		defer s.Close()
+		is, err := s.Lost(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if lost() {
 		t.Error("records that never existed count as lost")
+	}
+	empty, err := os.ReadFile(p.path)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := p.open(t)
 	begun(t, s)
 	submitted(t, s)
 	commit(t, s, engine.Write{Closing: true})
 	s.Close()
-	if Lost(p.path) {
+	if lost() {
 		t.Error("records that exist count as lost")
 	}
-	for _, lose := range []func(string) error{func(path string) error { return os.Truncate(path, 0) }, os.Remove} {
-		if err := lose(p.path); err != nil || !Lost(p.path) {
-			t.Errorf("records do not count as lost: %v", err)
+	for name, lose := range map[string]func(string) error{
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"removed": os.Remove,
+		"replaced by a copy from before the first controller": func(path string) error { return os.WriteFile(path, empty, 0o600) },
+	} {
+		if err := lose(p.path); err != nil || !lost() {
+			t.Errorf("%s: records do not count as lost: %v", name, err)
 		}
 	}
 }
