@@ -51,7 +51,7 @@ func cloudLeft(folder, name string) (cloud config.Cloud, err error) {
 		err = json.Unmarshal(data, &kept)
 	}
 	if err != nil {
-		return cloud, err
+		return cloud, fmt.Errorf("reading the earlier configuration of cloud %s: %w", name, err)
 	}
 	c, err := config.ParseRemoved("the earlier configuration of cloud "+name, []byte(kept.Text), kept.Folder, name)
 	switch {

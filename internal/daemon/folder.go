@@ -84,7 +84,7 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	text := "drover_local_" + base64.RawURLEncoding.EncodeToString(secret) + "\n"
-	if err := atomicfile.Write(f.tokenFile(), []byte(text)); err != nil {
+	if err := atomicfile.WriteDurably(f.tokenFile(), []byte(text)); err != nil {
 		return drover.Secret{}, fmt.Errorf("creating the local token: %w", err)
 	}
 	return f.Token()

@@ -16,13 +16,13 @@ import (
 // A controller that finds its disk full does not start, since it could not record what it does. It reports that and
 // changes nothing; a service manager then starts it again.
 
-// KeepFile writes data to a file, whole or not at all. It does not write a file that has the data already, so that it
-// needs no room.
+// KeepFile writes data to a file, whole or not at all, even if the power fails. It does not write a file that has the
+// data already, so that it needs no room.
 func KeepFile(path string, data []byte) error {
 	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
 		return nil
 	}
-	return atomicfile.Write(path, data)
+	return atomicfile.WriteDurably(path, data)
 }
 
 // orFull returns the error with which a controller does not start. If a disk is full, the error reports that, which

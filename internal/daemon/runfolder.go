@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -280,7 +281,7 @@ func (f *RunFolder) Save(p RunPlan) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(f.File("run.json"), data)
+	return atomicfile.WriteDurably(f.File("run.json"), data)
 }
 
 // Load reads the plan of the run.
@@ -292,8 +293,11 @@ func (f *RunFolder) Load() (p RunPlan, err error) {
 	if err != nil {
 		return p, err
 	}
-	if err := json.Unmarshal(data, &p); err != nil || !p.Began.IsZero() {
-		return p, err
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("reading %s: %w", f.File("run.json"), err)
+	}
+	if !p.Began.IsZero() {
+		return p, nil
 	}
 	info, err := os.Stat(f.File("run.json")) // from a version that did not record when the run began
 	if err != nil {

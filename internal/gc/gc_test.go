@@ -238,7 +238,7 @@ func TestWhatCannotBeReadDoesNotHideTheRest(t *testing.T) {
 		return c, err
 	}
 	err := g.Collect(t.Context())
-	if len(g.Found) != 1 || err == nil || !strings.Contains(err.Error(), runs[0].ID) || !strings.Contains(err.Error(), "no permission") {
+	if len(g.Found) != 1 || err == nil || !strings.Contains(err.Error(), "reading "+runs[0].File("run.json")) || !strings.Contains(err.Error(), "no permission") {
 		t.Errorf("%d instances were found, the error is %v", len(g.Found), err)
 	}
 }
