@@ -72,11 +72,28 @@ func (s Scheduled) around(now time.Time) (last, next time.Time) {
 	}
 	now = now.In(zone)
 	for back := time.Minute; back < longestLookBack && last.IsZero(); back *= 2 {
-		for t := times.Next(now.Add(-back)); !t.IsZero() && !t.After(now); t = times.Next(t) {
+		for t := following(times, now.Add(-back)); !t.IsZero() && !t.After(now); t = following(times, t) {
 			last = t
 		}
 	}
-	return last, times.Next(now)
+	return last, following(times, now)
+}
+
+// following returns the first of the times after t. A time that the clocks skip, when they go forward, is moved by an
+// hour: cron leaves it out, so that a pool would keep its number for a day more.
+func following(times cron.Schedule, t time.Time) time.Time {
+	shown := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+	for face := times.Next(shown.Add(-time.Hour)); !face.IsZero(); face = times.Next(face) {
+		at := time.Date(face.Year(), face.Month(), face.Day(), face.Hour(), face.Minute(), 0, 0, t.Location())
+		if !at.After(t) {
+			continue
+		}
+		if next := times.Next(t); next.Before(at) { // a time that comes twice
+			return next
+		}
+		return at
+	}
+	return time.Time{}
 }
 
 // at returns the pool at a time by its schedule, and when that changes next; zero: never.

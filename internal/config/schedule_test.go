@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,49 @@ pools:
 	}
 	if _, count := c.Pools[0].Kind(); count != 1 {
 		t.Errorf("the configuration itself has changed: %d", count)
+	}
+}
+
+// covers K3
+func TestAScheduleOnTheDaysOnWhichTheClocksChange(t *testing.T) {
+	c, err := Parse("t", []byte(`version: 1
+clouds: {here: {driver: local, max_instances: 50}}
+pools:
+  web:
+    size: 1
+    schedule:
+      - {cron: "0 18 * * *", time_zone: Europe/Berlin, to: 10}
+      - {cron: "30 2 * * *", time_zone: Europe/Berlin, to: 2}
+`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, day := range []struct {
+		from  time.Time // eight o'clock in the evening before
+		hours []int     // of ten instances from then on, then of two
+	}{
+		{time.Date(2026, 3, 27, 19, 0, 0, 0, time.UTC), []int{7, 15}},
+		{time.Date(2026, 3, 28, 19, 0, 0, 0, time.UTC), []int{7, 14}},  // 02:30 is skipped
+		{time.Date(2026, 10, 24, 18, 0, 0, 0, time.UTC), []int{7, 16}}, // 02:30 comes twice
+	} {
+		var hours []int
+		last := 0
+		for at := day.from; len(hours) < 3; at = at.Add(30 * time.Minute) {
+			then, next := c.At(at)
+			_, count := then.Pools[0].Kind()
+			if !next.After(at) {
+				t.Fatalf("at %v, the next change is at %v", at, next)
+			}
+			if count != last {
+				hours, last = append(hours, 0), count
+			}
+			if at.Minute() == 0 {
+				hours[len(hours)-1]++
+			}
+		}
+		if !slices.Equal(hours[:2], day.hours) {
+			t.Errorf("from %v: %v hours, want %v", day.from, hours[:2], day.hours)
+		}
 	}
 }
 
