@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/driver"
 	"drover/driver/local"
 	"drover/internal/config"
 )
@@ -99,6 +101,44 @@ func TestARefusedReloadLeavesNothingBehind(t *testing.T) {
 		conn.Close()
 	}
 	if err := errors.Join(syscall.Kill(os.Getpid(), syscall.SIGTERM), <-ended); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASignalEndsAReloadThatWaitsForACloud(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "drover.yaml")
+	write := func(driver string) {
+		t.Helper()
+		text := "version: 1\nfleet: lab\nstate: sqlite:drover.db\nlisten: 127.0.0.1:0\nclouds: {here: {driver: " + driver + "}}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits, waited := make(chan struct{}), make(chan error, 1)
+	slow := func(ctx context.Context, _ driver.Options) (driver.Cloud, error) {
+		close(waits)
+		<-ctx.Done()
+		waited <- ctx.Err()
+		return nil, ctx.Err()
+	}
+	write("local")
+	log, ended := &logged{}, make(chan error, 1)
+	go func() {
+		ended <- Serve(t.Context(), Options{
+			Program: Program{Drivers: map[string]Kind{"local": {Open: local.Open, Keys: local.Config{}}, "slow": {Open: slow, Keys: local.Config{}}}},
+			File:    file, Load: func() (*config.Config, error) { return config.Load(file) }, Log: slog.New(slog.NewTextHandler(log, nil)),
+		})
+	}()
+	log.await(t, "msg=serving", 1)
+	write("slow")
+	<-waits
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("the signal waited until the cloud was given up: %v", err)
+	}
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"drover"
@@ -142,15 +145,17 @@ func fixed(from, to *config.Config) (changed []string) {
 // instance may be under way.
 func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
-	opened, err := d.openChanged(ctx, c)
+	opening, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opened, err := d.openChanged(opening, c)
 	if err == nil {
-		err = d.checkReopened(ctx, c, opened)
+		err = d.checkReopened(opening, c, opened)
 	}
 	if err == nil {
 		err = checkDrivers(c, slices.Concat(clouds, opened))
 	}
 	if err == nil {
-		err = checkBudget(ctx, c, slices.Concat(clouds, opened), d.Log)
+		err = checkBudget(opening, c, slices.Concat(clouds, opened), d.Log)
 	}
 	var listener net.Listener
 	if err == nil {
@@ -217,7 +222,7 @@ func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.C
 	return clouds, left
 }
 
-// openTimeout is how long opening the clouds of another configuration may take. Signals and edits wait meanwhile.
+// openTimeout is how long opening the clouds of another configuration may take. Edits wait meanwhile.
 const openTimeout = 30 * time.Second
 
 // openChanged opens the clouds of a configuration that are not open, or configured differently.
