@@ -27,7 +27,12 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 	switch drover.KindOf(err) {
 	case "":
 	case drover.KindNotFound:
-		return g.unknown(ctx, fleet)
+		err := g.unknown(ctx, fleet)
+		if err == nil && g.File == "" && len(g.Found) == 0 {
+			g.Said = true
+			fmt.Fprintf(g.Say, "there is no run %s, and no instance of such a fleet on this computer; to search clouds, add -c FILE\n", fleet)
+		}
+		return err
 	case drover.KindTransient: // its records are locked
 		if g.Destroy {
 			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances were not destroyed: %v", fleet, err).
