@@ -33,7 +33,7 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 		}
 		return slots, a
 	}
-	by, exhausted := orders[0], e.limited() && e.ledger.Refuses(nil) != nil
+	by, exhausted := orders[0], e.ledger.Exhausted()
 	if exhausted && n == 1 {
 		by.most = 1 // it only tells which account refuses
 	}

@@ -31,6 +31,12 @@ func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money))
 	return worst
 }
 
+// Exhausted reports whether a current budget of the fleet refuses every change, even one that adds nothing to it.
+func (l *Ledger) Exhausted() bool {
+	l.refresh()
+	return slices.ContainsFunc(l.accounts, func(a *Account) bool { return a.Limit > 0 && a.Present && a.OfFleet() && l.Exceeds(a, 0) })
+}
+
 // addsAfter returns what a change adds after an account's window. If prices rose and the window is overdrawn, later
 // windows may be too: they hold the same commitments.
 func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less drover.Money)) drover.Money {
