@@ -45,10 +45,10 @@ func (e *Engine) worthReserving(g *group, in *fleet.Member, n int) bool {
 	return e.atAnyCost(g, in) || len(in.Reservations) == 0 && in.Price <= e.soloPrice(g.Key.Shape) || e.cheaperTogether(g, in, n, in.Price)
 }
 
-// spare reports whether a pool keeps an instance so that no job has to wait for a boot.
+// spare reports whether a pool keeps an instance so that no job has to wait for a boot. One in use does not count.
 func (e *Engine) spare(in *fleet.Member) bool {
 	spec := e.poolSpec(in)
-	return spec != nil && spec.Kind == drover.PoolSpare && (in.Owner == "" || in.Isolated())
+	return spec != nil && spec.Kind == drover.PoolSpare && len(in.Load) == 0 && (in.Owner == "" || in.Isolated())
 }
 
 // cheaperTogether reports whether n of the group's jobs cost no more together on an instance with this price than on an
