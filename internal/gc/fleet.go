@@ -13,6 +13,7 @@ import (
 	"drover"
 	"drover/internal/config"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/store"
 )
 
@@ -57,11 +58,11 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.Found)
-	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, ends: true})
-	if err != nil {
+	all := &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, ends: true}
+	if err := g.sweep(ctx, all); err != nil {
 		return err
 	}
-	if err := accounted(ctx, folder, c, g.Found[before:]); err != nil {
+	if err := accounted(ctx, folder, c, g.Found[before:], max(createTime, all.lag)); err != nil {
 		return err
 	}
 	if g.Destroy {
@@ -113,8 +114,9 @@ func (g *Collector) TellOfRuns() error {
 }
 
 // accounted refuses to discard a run's records while one of its instances may be in a place that was not searched, or
-// may not be listed yet: because it was created, or its create call was in flight, shortly before the run was killed.
-func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
+// may not be listed yet: because it was created, or its create call was in flight, shortly before the run was killed. It
+// is listed after a time called lag.
+func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray, lag time.Duration) error {
 	if _, err := os.Stat(folder.File("drover.db")); err != nil {
 		return nil
 	}
@@ -135,9 +137,9 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool {
 			return s.Cloud == in.Cloud && (s.ProviderID == in.ProviderID || in.ProviderID == "" && s.Name == in.Name)
 		})
-		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
+		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < lag {
 			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
-				WithHint("run the same command again in a minute; the records of %s are kept until then", folder.ID)
+				WithHint("run the same command again in %s; the records of %s are kept until then", human.Age(lag), folder.ID)
 		}
 	}
 	return nil

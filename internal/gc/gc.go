@@ -115,6 +115,8 @@ type search struct {
 	known  func() (func(Stray) bool, error)  // called after everything is listed, so that it knows all instances in the lists
 	spared func(context.Context, Stray) bool // nil: none, since nobody can look after anything
 	ends   bool                              // nothing is left of the fleet afterwards, unless something is spared
+
+	lag time.Duration // result: how far the clouds' lists may lag
 }
 
 // nothingKnown is a search's known function where nobody looks after anything.
@@ -136,6 +138,7 @@ func (g *Collector) sweep(ctx context.Context, s *search) error {
 	var listed []*Stray
 	var unlisted error
 	for _, cloud := range clouds {
+		s.lag = max(s.lag, cloud.Driver.Capabilities().Lag())
 		byCloud[cloud.Name] = middleware.ForFleet(middleware.WithRetry(cloud.Driver), s.fleet)
 		list, err := Strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
 		unlisted = errors.Join(unlisted, err)

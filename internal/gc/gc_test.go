@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"drover"
 	"drover/driver"
@@ -322,5 +323,47 @@ func TestTheInstancesOfARunStayInTheirCloud(t *testing.T) {
 	}
 	if len(cloud.there) == 0 || !slices.Contains(daemon.UnfinishedRuns(filepath.Dir(run.Path)), run.ID) {
 		t.Errorf("%s was abandoned, with %v", run.ID, cloud.there)
+	}
+}
+
+// late is a cloud without listed instances, whose lists may lag five minutes.
+type late struct{ elsewhere }
+
+func (late) Capabilities() driver.Capabilities { return driver.Capabilities{ListLag: 5 * time.Minute} }
+
+func TestTheRecordsOfARunAreKeptUntilItsCloudListsAllInstances(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	run, err := daemon.NewRunFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), run.File("drover.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := engine.Instance{ID: 1, Name: "x", Cloud: "here", ProviderID: "i-1", State: drover.InstanceRunning}
+	if err := errors.Join(s.Commit(t.Context(), []engine.Write{{Instance: &in}}), s.Close(), run.Save(daemon.RunPlan{}), run.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {here: {driver: slow}}\n"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(context.Context, driver.Options) (driver.Cloud, error) { return late{elsewhere{&stubborn{}}}, nil }
+	abandon := func(after time.Duration) error {
+		killed := time.Now().Add(-after)
+		if err := os.Chtimes(run.File("drover.db"), killed, killed); err != nil {
+			t.Fatal(err)
+		}
+		return New(Options{
+			Fleet: run.ID, Destroy: true, Say: io.Discard, Program: daemon.Program{Drivers: map[string]daemon.Kind{"slow": {Open: open}}},
+			Load: func(string, string) (*config.Config, error) { return c, nil },
+		}).Collect(t.Context())
+	}
+	if err := abandon(2 * time.Minute); err == nil || !strings.Contains(err.Error(), "does not list it yet") {
+		t.Errorf("after two minutes, the run was abandoned with an instance: %v", err)
+	}
+	if err := abandon(6 * time.Minute); err != nil {
+		t.Errorf("after six minutes: %v", err)
 	}
 }
