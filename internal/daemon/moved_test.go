@@ -26,6 +26,15 @@ func (r region) List(context.Context, map[string]string) ([]driver.Instance, err
 	return r.instances, nil
 }
 
+// configure writes a configuration with one cloud.
+func configure(t *testing.T, file, driver string) {
+	t.Helper()
+	text := "version: 1\nfleet: lab\nstate: sqlite:drover.db\nlisten: 127.0.0.1:0\nclouds: {here: {driver: " + driver + "}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestACloudKeepsItsInstances(t *testing.T) {
 	one := driver.Instance{
 		ID: "i-1", Tags: map[string]string{driver.TagFleet: "lab", driver.TagName: "lab-1"},
@@ -38,13 +47,6 @@ func TestACloudKeepsItsInstances(t *testing.T) {
 		}}
 	}
 	file := filepath.Join(t.TempDir(), "drover.yaml")
-	write := func(region string) {
-		t.Helper()
-		text := "version: 1\nfleet: lab\nstate: sqlite:drover.db\nlisten: 127.0.0.1:0\nclouds: {here: {driver: " + region + "}}\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	log := &logged{}
 	serve := func() error {
 		return Serve(t.Context(), Options{
@@ -52,7 +54,7 @@ func TestACloudKeepsItsInstances(t *testing.T) {
 			File:    file, Load: func() (*config.Config, error) { return config.Load(file) }, Log: slog.New(slog.NewTextHandler(log, nil)),
 		})
 	}
-	write("north")
+	configure(t, file, "north")
 	c, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,7 @@ func TestACloudKeepsItsInstances(t *testing.T) {
 	log.await(t, "adopted instance lab-1", 1)
 
 	const missing = "this cloud does not have instance i-1"
-	write("south")
+	configure(t, file, "south")
 	log.await(t, missing, 1)
 	if err := errors.Join(syscall.Kill(os.Getpid(), syscall.SIGTERM), <-ended); err != nil {
 		t.Fatal(err)

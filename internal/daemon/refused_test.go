@@ -107,13 +107,6 @@ func TestARefusedReloadLeavesNothingBehind(t *testing.T) {
 
 func TestASignalEndsAReloadThatWaitsForACloud(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "drover.yaml")
-	write := func(driver string) {
-		t.Helper()
-		text := "version: 1\nfleet: lab\nstate: sqlite:drover.db\nlisten: 127.0.0.1:0\nclouds: {here: {driver: " + driver + "}}\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	waits, waited := make(chan struct{}), make(chan error, 1)
 	slow := func(ctx context.Context, _ driver.Options) (driver.Cloud, error) {
 		close(waits)
@@ -121,7 +114,7 @@ func TestASignalEndsAReloadThatWaitsForACloud(t *testing.T) {
 		waited <- ctx.Err()
 		return nil, ctx.Err()
 	}
-	write("local")
+	configure(t, file, "local")
 	log, ended := &logged{}, make(chan error, 1)
 	go func() {
 		ended <- Serve(t.Context(), Options{
@@ -130,7 +123,7 @@ func TestASignalEndsAReloadThatWaitsForACloud(t *testing.T) {
 		})
 	}()
 	log.await(t, "msg=serving", 1)
-	write("slow")
+	configure(t, file, "slow")
 	<-waits
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -159,8 +159,10 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 			size = "target size"
 		}
 		ratio := ""
-		if q := e.pool(p.Name); q.spec.Share(e.inUse(q)) > p.Wanted {
-			ratio = fmt.Sprintf(", raised to %d by its ratio, with %s in use", q.spec.Share(e.inUse(q)), countOf(e.inUse(q), "instance"))
+		q := e.pool(p.Name)
+		inUse := e.inUse(q)
+		if share := q.spec.Share(inUse); share > p.Wanted {
+			ratio = fmt.Sprintf(", raised to %d by its ratio, with %s in use", share, countOf(inUse, "instance"))
 		}
 		text = fmt.Sprintf("its %s is %d%s; %s", size, p.Wanted, ratio, text)
 	}
