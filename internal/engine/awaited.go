@@ -74,7 +74,7 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 		}
 		return len(patience)
 	}
-	runs := e.runTime(g).Alone.Left(0)
+	runs := e.runTime(g).alone
 	for _, left := range patience {
 		if e.awaitEnd(g, left, anew, runs, rooms) {
 			n++

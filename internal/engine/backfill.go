@@ -41,6 +41,7 @@ type backfill struct {
 	first    int                     // how many waiters those are
 
 	remaining map[*fleet.Member]remaining // nil outside of a placement
+	rooms     *rooms                      // nil until a budget refuses something
 }
 
 // waiter is a group for which instances are held.
@@ -65,7 +66,7 @@ func (b *backfill) end() {
 	clear(b.spare)
 	clear(b.serving)
 	b.waiters, b.emptying, b.scanned, b.first = b.waiters[:0], b.emptying[:0], 0, 0
-	b.remaining = nil
+	b.remaining, b.rooms = nil, nil
 }
 
 // wait queues a group that needs room for left elements, behind those already waiting.

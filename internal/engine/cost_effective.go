@@ -61,8 +61,8 @@ func (e *Engine) cheaperTogether(g *group, in *fleet.Member, n int, price drover
 
 // costOn returns the expected cost of the group's next job on an instance.
 func (e *Engine) costOn(g *group, in *fleet.Member) drover.Money {
-	runs, left := e.runTime(g).Alone.Left(0), e.remainingWork(in)
-	return in.Price.For(runtimes.Beyond(&runs, &left))
+	left := e.remainingWork(in)
+	return in.Price.For(runtimes.Beyond(&e.runTime(g).alone, &left))
 }
 
 // costNewInstance returns the expected cost of the group's next job on a new instance; not known if none can be rented.

@@ -22,8 +22,8 @@ func (e *Engine) affordsGang(g *group, slots []*fleet.Member) bool {
 
 // findSlots returns ready instances for up to n of the group's elements to start together, by the first of some orders
 // that the budgets allow for all n: where it costs the fleet least, then where it adds least to the account that
-// refused that, then the others. If none is allowed, it returns the slots of the first order and the account that
-// refuses them. It looks no further once no instance can be allowed.
+// refused that, then the others. If none is allowed, it returns slots and the account that refuses them. It looks no
+// further once it knows that every instance is refused.
 func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *budget.Account) {
 	find := func(by order) (slots []*fleet.Member, a *budget.Account) {
 		slots = e.takeSlots(g, n, by)
@@ -33,20 +33,19 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 		}
 		return slots, a
 	}
-	by, exhausted := orders[0], e.ledger.Exhausted()
-	if exhausted && n == 1 {
-		by.most = 1 // it only tells which account refuses
+	hopeless := func(a *budget.Account) bool { return e.ledger.Exhausted() || !e.mayAfford(g, a) }
+	if n == 1 && e.limited() { // the order does not matter if all are refused
+		if slots, a := find(unordered); a != nil && hopeless(a) {
+			return slots, a
+		}
 	}
-	if first, refuses = find(by); refuses == nil || exhausted {
+	if first, refuses = find(orders[0]); refuses == nil || hopeless(refuses) {
 		return first, refuses
 	}
 	adds := order{rank: func(e *Engine, g *group, in *fleet.Member) int64 { return int64(e.addsOn(g, in, refuses)) }}
-	for i, by := range append([]order{adds}, orders[1:]...) {
-		switch slots, a := find(by); {
-		case len(slots) == n && a == nil:
+	for _, by := range append([]order{adds}, orders[1:]...) {
+		if slots, a := find(by); len(slots) == n && a == nil {
 			return slots, nil
-		case i == 0 && n == 1 && a == refuses && e.addsOn(g, slots[0], a) > 0: // it refuses even where that is least
-			return first, refuses
 		}
 	}
 	return first, refuses

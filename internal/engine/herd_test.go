@@ -78,6 +78,14 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 	return h
 }
 
+// tighten leaves the herd's first budget a thousandth of a dollar.
+func (h *herd) tighten() {
+	settings := h.e.s.Settings
+	settings.Budgets = slices.Clone(settings.Budgets)
+	settings.Budgets[0].Hard.Hourly = h.e.ledger.Sum(h.e.ledger.Accounts()[0]) + drover.Dollar/1000
+	h.hear(Configured{Settings: settings})
+}
+
 func (h *herd) job(shape drover.Shape) Job {
 	h.next++
 	return Job{Number: h.next, Name: fmt.Sprint("job-", h.next), User: "ada", Shape: shape, Priority: 1, Attempts: 3, Timeout: 30 * time.Minute, Queued: Ranges{{First: -1, Last: -1}}}
@@ -220,8 +228,15 @@ func BenchmarkHerd(b *testing.B) {
 		{"all-16000/", larger, features["all"]},
 		{"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
 		{"room-poor/", size{instances: 10_000, jobs: 500, shapes: 100, room: 50}, features["poor"]},
+		{"room-tight/", size{instances: 10_000, shapes: 100, room: 50}, features["tight"]},
 	} {
 		h := newHerd(b, kind.size, kind.settings)
+		if kind.name == "room-tight/" {
+			h.tighten()
+			for range 100 {
+				h.submit()
+			}
+		}
 		for _, c := range []struct {
 			name  string
 			event func()

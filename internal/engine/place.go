@@ -109,6 +109,7 @@ func (e *Engine) placeNext(g *group) bool {
 	j, elements := e.take(g)
 	for i, index := range elements {
 		e.begin(j, index, slots[i])
+		e.backfill.rooms.started(slots[i])
 		if slots[i].Market == drover.OnDemand && g.OnDemand > 0 {
 			g.OnDemand--
 		}
@@ -150,6 +151,9 @@ var orders = [...]order{
 		return -int64(in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.Next())))
 	}},
 }
+
+// unordered finds any instance.
+var unordered = order{most: 1, rank: func(*Engine, *group, *fleet.Member) int64 { return 0 }}
 
 // addsOn returns what one more of the group's jobs on the instance adds to an account.
 func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.Money {

@@ -25,6 +25,7 @@ func (e *Engine) learnRunTime(a *Attempt) {
 // groupRunTime is the likely run time of a group's next job, and what it follows from.
 type groupRunTime struct {
 	forecast.RunTime
+	alone    runtimes.Points // RunTime.Alone
 	job      forecast.Job
 	revision int
 }
@@ -36,7 +37,8 @@ func (e *Engine) runTime(g *group) *groupRunTime {
 		job = forecastJob(g.Jobs[0])
 	}
 	if t, now := &g.runTime, e.forecast.RunRevision(); t.revision != now || t.job != job {
-		*t = groupRunTime{e.forecast.RunTime(job), job, now}
+		likely := e.forecast.RunTime(job)
+		*t = groupRunTime{likely, likely.Alone.Left(0), job, now}
 	}
 	return &g.runTime
 }

@@ -27,6 +27,7 @@ var features = map[string]Settings{
 	"budgets": budgeted(1e6 * drover.Dollar),
 	"poor":    budgeted(drover.Dollar),
 	"poorest": budgeted(drover.Dollar * 6 / 10),
+	"tight":   {Budgets: []Budget{{User: "ada", Hard: Amounts{Hourly: 1e6 * drover.Dollar}}}}, // then tightened
 	"all":     everyFeature(),
 }
 
@@ -70,6 +71,9 @@ func TestHerdEvents(t *testing.T) {
 		return
 	}
 	h := newHerd(t, s, features[with])
+	if with == "tight" {
+		h.tighten()
+	}
 	if event != "hours" {
 		for range 5 {
 			events[event](h)
@@ -179,11 +183,12 @@ func TestStepsOfDecisions(t *testing.T) {
 		}
 	}
 
-	// A submitted job could run on any instance of the herd. It finds its place among the first, or no budget allows any.
-	for _, with := range []string{"none", "poor"} {
+	// A submitted job could run on any instance of the herd. It finds its place among the first, or no budget allows any:
+	// an exhausted one refuses all at once; one with a little left looks at each instance once for all waiting jobs.
+	for with, most := range map[string]int{"none": 2, "poor": 2, "tight": 20} {
 		few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, with, "submitted")
 		many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, with, "submitted")
-		if each := (many - few) / 4500; each > 2 {
+		if each := (many - few) / 4500; each > most {
 			t.Errorf("with room and features %s, each additional instance adds %d steps to a decision on a submitted job", with, each)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // poor is a herd that starts without instances, has little money, and waits for what it can afford.
@@ -194,4 +195,39 @@ func TestJobsReportedAsUnaffordableNeverStart(t *testing.T) {
 		t.Errorf("%d jobs were reported as unaffordable, %d attempts started", told, begun)
 	}
 	t.Logf("%d jobs were reported as unaffordable, %d attempts started", told, begun)
+}
+
+// A budget that refuses a group's jobs by the kinds of the ready instances refuses them on each of these.
+func TestRoomRefusedByKindIsRefusedEverywhere(t *testing.T) {
+	byKind, byEach := 0, 0
+	for seed := range seeds(4, 40) {
+		p := afford(t, rand.New(rand.NewPCG(seed, 5)))
+		p.day(func() {
+			e := p.e
+			defer e.backfill.end()
+			for _, g := range e.groups {
+				room := slices.DeleteFunc(slices.Clone(e.fleet.All()), func(in *fleet.Member) bool { return !in.IsReady() || in.Full() || !in.Holds(&g.demand) })
+				for _, a := range e.ledger.Accounts() {
+					if len(room) == 0 || a.Limit == 0 {
+						continue
+					}
+					allows := slices.ContainsFunc(room, func(in *fleet.Member) bool { return !e.ledger.Exceeds(a, e.addsOn(g, in, a)) })
+					may := e.mayAfford(g, a)
+					if !may && allows {
+						t.Fatalf("seed %d: %v is refused by %v, which allows it on an instance", seed, g.Key, a)
+					}
+					if !may {
+						byKind++
+					}
+					if !allows {
+						byEach++
+					}
+				}
+			}
+		})
+	}
+	if byKind == 0 || byKind < byEach*9/10 {
+		t.Errorf("of %d refusals by each instance, %d are known by kind", byEach, byKind)
+	}
+	t.Logf("of %d refusals by each instance, %d are known by kind", byEach, byKind)
 }

@@ -100,9 +100,9 @@ func (c *Claim) paidUntil(ended drover.Time) drover.Time {
 	return PaidUntil(c.Billing, c.Created, ended)
 }
 
-// committedUntil returns the earliest end of the bill: the end of the longest admitted job, rounded up to what the
+// CommittedUntil returns the earliest end of the bill: the end of the longest admitted job, rounded up to what the
 // cloud bills.
-func (c *Claim) committedUntil(now drover.Time) drover.Time {
+func (c *Claim) CommittedUntil(now drover.Time) drover.Time {
 	end := cmp.Or(c.Ended, now)
 	for _, u := range c.Uses {
 		if u.Ended == 0 {
@@ -164,7 +164,7 @@ func (c *Claim) spent(a *Account, now drover.Time) (sum drover.Money) {
 	return sum
 }
 
-// committed returns what the claim costs an account, including commitments. end is committedUntil.
+// committed returns what the claim costs an account, including commitments. end is CommittedUntil.
 func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	switch {
 	case a.From >= max(end, now) && len(c.Bound) == 0: // the claim ends before the account begins
@@ -229,7 +229,7 @@ func (c *Claim) leaps(now drover.Time) drover.Time {
 	if c.Billing.Period == 0 || c.Created == 0 || c.Ended != 0 {
 		return 0
 	}
-	return max(c.committedUntil(now), now+1)
+	return max(c.CommittedUntil(now), now+1)
 }
 
 // part returns the most that one job of a load can cost: from now until its end if it starts as late as possible, on

@@ -280,7 +280,7 @@ func (l *Ledger) sumUp(e *entry) (until drover.Time) {
 	if e.gone {
 		return Never
 	}
-	end := e.claim.committedUntil(l.now)
+	end := e.claim.CommittedUntil(l.now)
 	for _, a := range l.accounts {
 		e.sums = append(e.sums, e.claim.committed(a, l.now, end))
 	}

@@ -132,7 +132,7 @@ func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
 	}
 	switch {
 	case a.OfFleet() && c.On != nil:
-		now := c.On.committedUntil(l.now)
+		now := c.On.CommittedUntil(l.now)
 		return c.On.maxTariff().Cost(c.On.from(), max(a.From, now), min(a.To, max(now, c.On.paidUntil(ends))))
 	case a.OfFleet():
 		return drover.Tariff{Price: maxPrice(offers)}.Cost(l.now, a.From, min(a.To, c.Billing.Latest(ends)))
@@ -149,7 +149,7 @@ func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
 func (l *Ledger) relief(a *Account, freed []*Claim) (less drover.Money) {
 	for _, c := range freed {
 		if a.OfFleet() {
-			less += c.maxTariff().Cost(c.from(), max(a.From, c.paidUntil(l.now)), min(a.To, c.committedUntil(l.now)))
+			less += c.maxTariff().Cost(c.from(), max(a.From, c.paidUntil(l.now)), min(a.To, c.CommittedUntil(l.now)))
 		}
 	}
 	return less
