@@ -63,7 +63,9 @@ func wantKind(t *testing.T, err error) {
 
 // TestDiskPrice lets a program report a GiB's price, none, or an invalid one.
 func TestDiskPrice(t *testing.T) {
-	for said, want := range map[string]drover.Money{`1.1e-4`: 110_000, `0`: 0, ``: 0, `-1`: -1} {
+	for said, want := range map[string]drover.Money{
+		`1.1e-4`: 110_000, `0.30000000000000004`: 300_000_000, `999.999999999`: 999_999_999_999, `0`: 0, ``: 0, `-1`: -1, `1000001`: -1,
+	} {
 		o := offering{Type: "t", Zone: "z", Market: drover.Spot, VCPUs: "1", Memory: 1, Arch: "amd64", Price: "1", DiskPrice: json.Number(said)}
 		switch got, err := o.check("c"); {
 		case want < 0 && err == nil, want >= 0 && (err != nil || got.DiskPrice != want):

@@ -420,19 +420,12 @@ const (
 	mostDiskPrice = 1000 * drover.Dollar
 )
 
-// money reads an amount that may have an exponent, as programs write small ones.
+// money reads an amount and rounds it to nine decimal places: programs that calculate with floating-point numbers write
+// more, or an exponent.
 func money(n json.Number) (drover.Money, error) {
-	text := n.String()
-	if strings.ContainsAny(text, "eE") {
-		f, err := n.Float64()
-		if err != nil || f < 0 || f > mostPrice.USD() {
-			return 0, fmt.Errorf("%.40q is not a price", text)
-		}
-		text = strconv.FormatFloat(f, 'f', 9, 64)
+	f, err := n.Float64()
+	if err != nil || !(f >= 0 && f <= mostPrice.USD()) {
+		return 0, fmt.Errorf("%.40q is not a price", n.String())
 	}
-	price, err := drover.ParseMoney(text)
-	if err == nil && price > mostPrice {
-		return 0, fmt.Errorf("%.40q is not a price", text)
-	}
-	return price, err
+	return drover.ParseMoney(strconv.FormatFloat(f, 'f', 9, 64))
 }
