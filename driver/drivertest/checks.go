@@ -295,9 +295,11 @@ func checkReopen(ctx context.Context, t *trial) error {
 	if err := t.cloud.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	if t.cloud, err = t.open(ctx, t.Fleet); err != nil {
+	again, err := t.open(ctx, t.Fleet)
+	if err != nil {
 		return fmt.Errorf("open again: %w", err)
 	}
+	t.cloud = again
 	found, err := t.listed(ctx, t.fleetTags(), 1)
 	if err == nil && !has(found, in) {
 		err = fmt.Errorf("created %s, listed %s", in.ID, told(found))

@@ -68,6 +68,41 @@ func TestErrorContainsTheList(t *testing.T) {
 	}
 }
 
+func TestCheckThatFailsAfterReopeningCleansUp(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		cloud      func(account driver.Cloud, opened int) (driver.Cloud, error)
+	}{
+		{"the cloud cannot be opened again", "open again: down", func(c driver.Cloud, opened int) (driver.Cloud, error) {
+			if opened > 1 {
+				return nil, errors.New("down")
+			}
+			return c, nil
+		}},
+		{"no list contains the instance", "listed none", func(c driver.Cloud, _ int) (driver.Cloud, error) {
+			return altered{Cloud: c, list: func(context.Context, map[string]string) ([]driver.Instance, error) { return nil, nil }}, nil
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, opened := &account{instances: map[string]*fake{}}, 0
+			h := drivertest.Harness{Fleet: "suite", Patience: 100 * time.Millisecond, Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
+				opened++
+				c, err := tt.cloud(a.open(fleet), opened)
+				if err != nil {
+					return nil, err
+				}
+				return middleware.ForFleet(c, fleet), nil
+			}}
+			if err := find(t, "closing a cloud").Run(t.Context(), h); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+			if len(a.instances) > 0 {
+				t.Errorf("left: %v", a.instances)
+			}
+		})
+	}
+}
+
 // covers C2 C6 C7 C8 L27 L30
 func TestEveryCheckCanFail(t *testing.T) {
 	flaws := []struct {

@@ -19,6 +19,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/backoff"
 )
 
@@ -63,6 +64,11 @@ func (t *trial) end(ctx context.Context) error {
 	var listed map[string]driver.Instance
 	err := t.eventually(ctx, "everything that was created is gone", func(ctx context.Context) (_ bool, err error) {
 		listed, err = t.list(ctx, t.fleetTags())
+		if own, ok := t.cloud.(*middleware.FleetCloud); ok {
+			for _, id := range t.made { // another cloud may have created it, and no list contained it
+				own.Adopt(id)
+			}
+		}
 		ids := slices.Concat(t.made, slices.Collect(maps.Keys(listed)))
 		for _, id := range ids {
 			err = errors.Join(err, t.cloud.Destroy(ctx, id))
