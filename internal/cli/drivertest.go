@@ -214,7 +214,10 @@ func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	for _, c := range t.checks {
 		total, most = total+c.Instances(h), max(most, c.Instances(h))
 	}
-	cost := o.Price.For(2*t.flags.patience) * drover.Money(total)
+	billing := t.opened.Driver.Capabilities().Billing
+	billing.Period = cmp.Or(t.cloud.Prices.Period, billing.Period)
+	paid := billing.PaidUntil(0, drover.Time(2*t.flags.patience))
+	cost := o.Price.For(time.Duration(paid)) * drover.Money(total)
 	fmt.Fprintf(t.app.err, "%s: %s, %s, up to %d at once; each %s in %s, %s, at %v an hour: at most %v\n", t.cloud.Name,
 		human.Plural(t.count(), "check"), human.Plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
 }
