@@ -74,13 +74,13 @@ func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uplo
 	}
 	defer f.Close()
 	err = svc.PutInput(ctx, hash, bar.reading(whileWanted{ctx, f}))
-	if err != nil && drover.KindOf(err) == drover.KindInvalid {
-		return drover.Errorf(drover.KindInvalid, "uploading %s: %v", path, err).WithHint("if it has changed in the meantime, submit again")
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("uploading %s: %w", path, err)
+	if e := drover.AsError(err, ""); e.Kind == drover.KindInvalid && e.Hint == "" {
+		err = e.WithHint("if it has changed in the meantime, submit again")
 	}
-	return nil
+	return fmt.Errorf("uploading %s: %w", path, err)
 }
 
 // whileWanted reads until its context ends.

@@ -264,6 +264,10 @@ func (c *Client) refusal(answer *http.Response) error {
 		return drover.Errorf(drover.KindInvalid, "the controller at %s redirects to %s", c.base.String(), cut(to)).
 			WithHint("if that is the controller, use that address; the token was not sent there")
 	}
+	if answer.StatusCode == http.StatusRequestEntityTooLarge {
+		return drover.Errorf(drover.KindInvalid, "the proxy at %s refuses requests of this size", c.base.String()).
+			WithHint("raise its limit; in nginx: client_max_body_size 0")
+	}
 	return drover.Errorf(kindOf(answer.StatusCode), "%s answered with %s, so it is not a Drover controller", c.base.String(), answer.Status).
 		WithHint("check the controller's address")
 }

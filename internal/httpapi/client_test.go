@@ -105,6 +105,13 @@ func TestClientErrors(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("a proxy that refuses a large body is named as the cause", func(t *testing.T) {
+		c := otherServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
+		err := c.PutInput(t.Context(), zeros, strings.NewReader("large"))
+		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || !strings.HasPrefix(e.Message, "the proxy at ") || !strings.Contains(e.Hint, "limit") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a log that breaks off is an error", func(t *testing.T) {
 		_, s := serve(t, &fake{log: func(context.Context) io.ReadCloser {
 			return io.NopCloser(io.MultiReader(strings.NewReader("a part"), iotest.ErrReader(io.ErrUnexpectedEOF)))
