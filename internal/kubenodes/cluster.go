@@ -174,21 +174,28 @@ func trust(config *tls.Config, dir, file, data string) error {
 	return nil
 }
 
+// identify presents the user's client certificate. Each connection reads it anew, since it is replaced before it expires.
 func identify(config *tls.Config, dir string, u userConfig) error {
-	cert, err := content(dir, u.Cert, u.CertData)
-	if err != nil || cert == nil {
-		return err
+	if u.Cert == "" && u.CertData == "" {
+		return nil
 	}
-	key, err := content(dir, u.Key, u.KeyData)
-	if err != nil {
-		return err
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		cert, err := content(dir, u.Cert, u.CertData)
+		if err != nil {
+			return nil, err
+		}
+		key, err := content(dir, u.Key, u.KeyData)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig's client certificate: %v", err)
+		}
+		return &pair, nil
 	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "the kubeconfig's client certificate: %v", err)
-	}
-	config.Certificates = []tls.Certificate{pair}
-	return nil
+	_, err := config.GetClientCertificate(nil)
+	return err
 }
 
 // maxAnswer limits the size of an answer. It is far larger than a list of 5,000 nodes or pods.
@@ -227,6 +234,9 @@ func (c *Cluster) call(ctx context.Context, method, path string, in, out any) er
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return drover.Errorf(drover.KindUnreachable, "reading the cluster's response: %v", err)
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		c.http.CloseIdleConnections() // they have the certificate of when they began
 	}
 	if answer.StatusCode >= 300 {
 		var why struct {

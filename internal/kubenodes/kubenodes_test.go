@@ -2,7 +2,10 @@ package kubenodes
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +21,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/kubetest"
 )
 
 // api is an API server that keeps nodes, pods and secrets in memory.
@@ -591,6 +595,46 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 	write(token, "secret\n")
 	if err := w.round(); err != nil {
 		t.Errorf("the new token is not in use: %v", err)
+	}
+}
+
+func TestAClientCertificateIsReadAgain(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.TLS.PeerCertificates[0].Subject.CommonName == "expired" {
+			rw.WriteHeader(http.StatusUnauthorized) // the connection stays
+			return
+		}
+		w.api.ServeHTTP(rw, r)
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	defer server.Close()
+	dir, authority := t.TempDir(), kubetest.NewAuthority(t)
+	use := func(name string) {
+		cert, key := authority.Issue(name)
+		if err := errors.Join(os.Rename(cert, filepath.Join(dir, "client.crt")), os.Rename(key, filepath.Join(dir, "client.key"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use("expired")
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	config := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: '%s', certificate-authority-data: %s}}]\nusers: [{name: u, user: {token: secret, client-certificate: client.crt, client-key: client.key}}]\n", server.URL, ca)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.k.Cluster = cluster
+	if err := w.round(); err == nil {
+		t.Error("the expired certificate was accepted")
+	}
+	use("new")
+	if err := w.round(); err != nil {
+		t.Errorf("the new certificate is not in use: %v", err)
 	}
 }
 
