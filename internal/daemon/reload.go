@@ -200,12 +200,18 @@ func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud
 
 // followSchedules resizes pools when their schedules are due.
 func (d *daemon) followSchedules(ctx context.Context) {
-	if d.reschedule.IsZero() || time.Now().Before(d.reschedule) {
+	if !d.rescheduled(time.Now()) {
 		return
 	}
 	if err := d.goBy(ctx, d.config, d.left, d.fleet.clouds); err != nil {
 		d.Log.Error("resizing pools on their schedules", logkey.Error, err)
 	}
+}
+
+// rescheduled reports whether the schedules have changed the settings, or the clock has been set to another period.
+func (d *daemon) rescheduled(now time.Time) bool {
+	_, next := d.config.At(now)
+	return !next.Equal(d.reschedule)
 }
 
 // kept returns the open clouds that another configuration does not change or leaves out.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"drover"
 	"drover/internal/config"
@@ -36,5 +37,30 @@ func TestAHintFollowsFromTheKeyThatCannotChange(t *testing.T) {
 		if e := drover.AsError(d.needsStart(c), ""); !strings.Contains(e.Hint, hint) {
 			t.Errorf("%v (%s), want the hint %q", e, e.Hint, hint)
 		}
+	}
+}
+
+func TestSchedulesAreFollowedWhereverTheClockGoes(t *testing.T) {
+	text := "version: 1\nclouds: {here: {driver: x}}\npools: {web: {size: 1, schedule: [{cron: 0 8 * * *, time_zone: UTC, to: 4}, {cron: 0 20 * * *, time_zone: UTC, to: 1}]}}\n"
+	parsed, err := config.Parse("drover.yaml", []byte(text), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 30, 0, 0, time.UTC) }
+	d := &daemon{config: parsed}
+	_, d.reschedule = parsed.At(day(10, 9))
+	for name, c := range map[string]struct {
+		now  time.Time
+		want bool
+	}{
+		"later in the same period":       {day(10, 19), false},
+		"in the next period":             {day(10, 20), true},
+		"in an earlier one, if set back": {day(9, 9), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := d.rescheduled(c.now); got != c.want {
+				t.Errorf("rescheduled: %v, want %v", got, c.want)
+			}
+		})
 	}
 }
