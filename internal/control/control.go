@@ -176,6 +176,10 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 			return nil, err
 		}
 	}
+	if behind := newest(state).Sub(drover.TimeOf(time.Now())); behind > time.Minute {
+		cfg.Log.Warn("the clock is behind the newest record", logkey.Note, "by "+behind.Round(time.Second).String(),
+			logkey.Hint, "if the clock is wrong, set it; if it was wrong before, destroy idle instances yourself, since they stay until that time")
+	}
 	aside, err := cfg.Store.SetAside(ctx)
 	if err != nil {
 		return nil, err
@@ -213,6 +217,17 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	c.setup = c.newSetup(cfg.Setup, nil)
 	c.Refuse("")
 	return c, nil
+}
+
+// newest returns the newest recorded time of instances and attempts.
+func newest(s engine.State) (at drover.Time) {
+	for _, in := range s.Instances {
+		at = max(at, in.Asked, in.Ready, in.IdleSince)
+	}
+	for _, a := range s.Attempts {
+		at = max(at, a.Started, a.Ended)
+	}
+	return at
 }
 
 // Run drives the fleet until ctx ends or the store refuses a commit; on a full disk it waits for space. It leaves

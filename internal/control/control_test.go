@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -307,6 +308,25 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 	first := k.last
 	if now := k.now(); now < first {
 		t.Errorf("the clock went from %v to %v when the wall clock was set back", first, now)
+	}
+}
+
+func TestAClockBehindTheRecordsIsReported(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var log bytes.Buffer
+	f.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, ahead := range []time.Duration{0, 9000 * time.Hour} {
+		must(f.store.Begin(t.Context(), f.cfg.Fleet))(t)
+		asked := drover.TimeOf(time.Now().Add(ahead))
+		err := f.store.Commit(t.Context(), []engine.Write{{Instance: &engine.Instance{ID: 1, Name: "test-1", Cloud: "here", State: drover.InstanceIdle, Asked: asked}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(New(t.Context(), f.cfg))(t)
+		if got := strings.Contains(log.String(), "the clock is behind the newest record"); got != (ahead > 0) {
+			t.Errorf("with a record %v ahead: %s", ahead, log.String())
+		}
 	}
 }
 
