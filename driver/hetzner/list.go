@@ -44,7 +44,7 @@ func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
 	case err == nil && server == nil: // this is the SDK's not_found
 		err = drover.Errorf(drover.KindNotFound, "there is no such server")
 	case err == nil && server.ID != wanted.ID:
-		err = errors.New("Hetzner's response is not about this server")
+		err = errors.New("Hetzner's response describes another server")
 	}
 	return server, err
 }

@@ -115,7 +115,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
 	case t.begun && dated != t.dated:
-		return 0, errors.New("either all jobs must have dates, or none")
+		return 0, errors.New("dates must be given for all jobs or for none")
 	case dated && std.Unix() < 0, dated && std.Year() > 2200:
 		return 0, errors.New("the date is not between 1970 and 2200")
 	case !dated:

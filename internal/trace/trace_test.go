@@ -153,7 +153,7 @@ func TestFaults(t *testing.T) {
 		"a negative time":              {"a.csv", "submit,runtime,vcpus\n1,-1,1\n", `a.csv:2:3: runtime: "-1" is negative`},
 		"a size without its unit":      {"a.csv", "submit,runtime,vcpus,memory\n1,1,1,4096\n", `a.csv:2:7: memory: "4096" is less than 1Mi (write, for example, 512Mi or 16Gi)`},
 		"a part of a unit":             {"a.csv", "submit,runtime,vcpus,memory\n1,1,1,0.5\n", `a.csv:2:7: memory: "0.5" is less than 1Mi (write, for example, 512Mi or 16Gi)`},
-		"times with and without dates": {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs must have dates, or none"},
+		"times with and without dates": {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: dates must be given for all jobs or for none"},
 		"no vCPUs":                     {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
 		"an invalid spot policy":       {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
 		"too many jobs":                {"a.csv", "submit,runtime,vcpus,count\n" + strings.Repeat("1,2,1,1000000\n", 6), "a.csv:7:1: there are more than 5000000 jobs"},

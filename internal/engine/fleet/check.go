@@ -55,7 +55,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	case in.Room.Plus(reserved, 1) != in.Expanded():
 		return fmt.Errorf("its total is %+v, which is not the sum of %+v free and %+v reserved", in.Expanded(), in.Room, reserved)
 	case in.State == drover.InstanceIdle && len(in.Load) > 0, in.State == drover.InstanceRunning && len(in.Load) == 0:
-		return fmt.Errorf("it is %s with %d attempts", in.State, len(in.Load))
+		return fmt.Errorf("it is %s, but has %d attempts", in.State, len(in.Load))
 	}
 	return nil
 }
