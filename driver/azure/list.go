@@ -50,7 +50,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	addresses, err := c.addresses(ctx)
 	if err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, errs.Aside(err))
 	}
 	return c.found(vm, addresses), nil
 }

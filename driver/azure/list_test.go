@@ -265,6 +265,10 @@ func TestDescribe(t *testing.T) {
 			r.broken[call] = wrong{status: 500}
 			t.Log("without", call)
 			drivertest.DescribeFails(t, c, drover.KindTransient, "one")
+			if call != "GetVM" { // then it does exist
+				r.broken[call] = wrong{status: 404, code: "ResourceGroupNotFound"}
+				drivertest.DescribeFails(t, c, drover.KindTransient, "one")
+			}
 			delete(r.broken, call)
 		}
 		drivertest.Must(t, c.Destroy(t.Context(), "one"))

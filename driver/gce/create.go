@@ -82,6 +82,8 @@ func (c *cloud) settle(ctx context.Context, call, about string, body any, asks .
 			begun = next
 		case ctx.Err() == nil && short.Err() != nil, kind == drover.KindRateLimit, kind == drover.KindNotFound: // it continues, or ended long ago
 			return nil
+		case kind != "" && kind != drover.KindTransient: // only the wait was refused
+			return drover.Errorf(drover.KindTransient, "wait for operation %s: %v", begun.Name, err)
 		default:
 			return err
 		}

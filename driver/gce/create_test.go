@@ -74,6 +74,22 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a refused wait does not mean that the instance was refused", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.opTime = 3 * time.Second
+			c := imitate(t, f, "")
+			for _, why := range []wrong{{403, "forbidden", "no", 0}, {400, "invalid", "what", 0}, {409, "", "conflict", 0}, {403, "quotaExceeded", "enough", 0}} {
+				f.broken["compute.zoneOperations.wait"] = why
+				drivertest.RefusedAs(t, c, requestFor("one"), drover.Error{Kind: drover.KindTransient})
+			}
+			time.Sleep(f.opTime)
+			delete(f.broken, "compute.zoneOperations.wait")
+			if in, _ := drivertest.Create(t, c, requestFor("one")); len(f.instances) != 1 || in.ID != "us-central1-a/one" {
+				t.Errorf("%+v of %v", in, f.instances)
+			}
+		})
+	})
 	t.Run("vCPUs returned to a quota can be used again", func(t *testing.T) {
 		f := newFake()
 		f.cpus["PREEMPTIBLE_CPUS"] = 2

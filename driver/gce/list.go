@@ -99,7 +99,7 @@ func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Ins
 		if _, asked := taken[in.Zone]; !asked {
 			times, err := c.preemptions(ctx, in.Zone)
 			if err != nil {
-				return all, fmt.Errorf("list preemptions: %w", err)
+				return all, fmt.Errorf("list preemptions: %w", errs.Aside(err))
 			}
 			taken[in.Zone] = times
 		}

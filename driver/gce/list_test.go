@@ -110,6 +110,16 @@ func TestReclaimed(t *testing.T) {
 			}
 		})
 	})
+	t.Run("an instance exists even if its zone's operations are not found", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := drivertest.Create(t, c, requestFor("one", spot))
+		f.powerOff(in.ID)
+		f.broken["compute.zoneOperations.list"] = wrong{404, "notFound", "no zone", 0}
+		if _, err := c.Describe(t.Context(), in.ID); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
 	t.Run("operations are listed only if a spot instance has stopped", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")

@@ -211,6 +211,15 @@ func (e *Errors) Gone(doing string, err error) error {
 	return e.Classify(doing, err)
 }
 
+// Aside returns the error of a call about something other than the instance: if that is not found, the instance may
+// still exist.
+func (e *Errors) Aside(err error) error {
+	if e.KindOf(err) == drover.KindNotFound {
+		return drover.Errorf(drover.KindTransient, "%.500v", err)
+	}
+	return err
+}
+
 // In returns a fixed wait after a rate limit.
 func In(d time.Duration) func(now time.Time) time.Time {
 	return func(now time.Time) time.Time { return now.Add(d) }

@@ -83,10 +83,7 @@ var contains = map[string][]string{
 // the call.
 func (a *api) session(ctx context.Context) (*session, error) {
 	s, err := a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
-	if errs.KindOf(err) == drover.KindNotFound {
-		err = drover.Errorf(drover.KindTransient, "%.500v", err)
-	}
-	return s, err
+	return s, errs.Aside(err)
 }
 
 func (a *api) signIn(ctx context.Context) (*session, error) {

@@ -109,7 +109,7 @@ func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) 
 	id, _ := s.Flavor["id"].(string)
 	known, err := c.flavors.Get(ctx)
 	if err != nil && drover.KindOf(err) != drover.KindInvalid { // the project may no longer see any
-		return "", err
+		return "", errs.Aside(err)
 	}
 	for name, f := range known {
 		if f.ID == id {

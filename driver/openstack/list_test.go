@@ -237,6 +237,17 @@ func TestDescribe(t *testing.T) {
 			}
 		}
 	})
+	t.Run("nor does one to the list of flavors, which names an older Nova's", func(t *testing.T) {
+		f := newFake()
+		f.newest = 46
+		in, _ := drivertest.Create(t, imitate(t, f, ""), request("one"))
+		f.broken["GET flavors/detail"] = func() *answer { return wrong(http.StatusNotFound, "Not Found") }
+		later := imitate(t, f, "")
+		drivertest.ListFails(t, later, drover.KindTransient)
+		if _, err := later.Describe(t.Context(), in.ID); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
 	t.Run("nor does one to a sign-in with which an expired token is renewed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
