@@ -271,7 +271,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a stopped instance is described, an archived or unknown one is not found", func(t *testing.T) {
+	t.Run("a stopped instance is described, an archived or unknown one is neither found nor listed", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		in, _ := drivertest.Create(t, c, request("a"))
@@ -283,6 +283,9 @@ func TestList(t *testing.T) {
 			d.Status = "archive"
 		}
 		drivertest.DescribeFails(t, c, drover.KindNotFound, in.ID, "4711", "none", "-1")
+		if all := drivertest.Listed(t, c); len(all) != 0 {
+			t.Errorf("listed %v", all)
+		}
 	})
 	t.Run("an instance has its addresses, zone and time", func(t *testing.T) {
 		f := newFake(t)

@@ -43,7 +43,8 @@ func read(err error) (a kit.Answer, ok bool) {
 		return a, false
 	}
 	header := answer.Response.Header
-	if kind := header.Get("Content-Type"); answer.Response.StatusCode == http.StatusNotFound && kind != "" && !strings.Contains(kind, "json") {
+	kind := header.Get("Content-Type")
+	if answer.Response.StatusCode == http.StatusNotFound && (answer.Message == "" || kind != "" && !strings.Contains(kind, "json")) {
 		return kit.Foreign404("DigitalOcean"), true
 	}
 	a = kit.Answer{Status: answer.Response.StatusCode, Message: answer.Message, Retry: kit.RetryAfter(header, time.Now())}

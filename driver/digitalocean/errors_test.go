@@ -23,8 +23,10 @@ func TestErrors(t *testing.T) {
 	})
 	t.Run("a 404 response that is not DigitalOcean's is transient", func(t *testing.T) {
 		html := &http.Response{StatusCode: 404, Header: http.Header{"Content-Type": {"text/html"}}}
-		if err := errs.Classify("", &godo.ErrorResponse{Response: html, Message: "<html>"}); drover.KindOf(err) != drover.KindTransient {
-			t.Error(err)
+		for _, answer := range []*godo.ErrorResponse{{Response: html, Message: "<html>"}, {Response: &http.Response{StatusCode: 404}}} {
+			if err := errs.Classify("", answer); drover.KindOf(err) != drover.KindTransient {
+				t.Error(err)
+			}
 		}
 	})
 	for status, kind := range map[int]drover.ErrorKind{404: drover.KindInvalid, 500: drover.KindTransient, 302: drover.KindTransient} {

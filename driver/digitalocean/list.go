@@ -13,8 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// List returns the instances with the tags, and possibly others. Instances with GPUs are in a separate list, which
-// cannot be filtered by tag.
+// List returns the instances with the tags, except archived ones, which have ended. Instances with GPUs are in a separate
+// list, which cannot be filtered by tag.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// Reserve calls for the first page, for as many pages as last time, and for the list of instances with GPUs.
 	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
@@ -39,7 +39,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		return nil, err
 	}
 	for _, d := range append(droplets, gpus...) {
-		if in := instance(d); in.Bears(tags) {
+		if in := instance(d); d.Status != archived && in.Bears(tags) {
 			all = append(all, in)
 		}
 	}
