@@ -38,8 +38,13 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err == nil && server.ID == 0 {
 		err = errors.New("Hetzner's response contains no server")
 	}
-	if errs.KindOf(err) == drover.KindConflict {
+	switch errs.KindOf(err) {
+	case drover.KindConflict:
 		server, err = c.byName(ctx, r)
+	case drover.KindNotFound, drover.KindInvalid: // perhaps somebody deleted the login key
+		if key, failed := c.sshKey(ctx, r); failed == nil && key.ID != opts.SSHKeys[0].ID {
+			err = drover.Errorf(drover.KindTransient, "the login key was deleted and has been added again")
+		}
 	}
 	if err != nil {
 		return driver.Instance{}, err

@@ -174,7 +174,7 @@ func TestCreate(t *testing.T) {
 		drivertest.Create(t, c, r)
 		clear(f.keys)
 		r.Name = "two"
-		drivertest.Refused(t, c, r)
+		drivertest.RefusedAs(t, c, r, drover.Error{Kind: drover.KindTransient})
 		if _, _, err := c.Create(t.Context(), r); err != nil || len(f.keys) != 1 {
 			t.Errorf("got %v, with the keys %v", err, f.keys)
 		}
