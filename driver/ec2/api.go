@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -332,13 +333,18 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 // regions matches region names that can be part of a host name.
 var regions = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
-// credentials add to an error that the credentials are missing.
+// credentials add to an error that the credentials are missing, unless the service that issues them has failed.
 type credentials struct{ aws.CredentialsProvider }
 
 // Retrieve retrieves the credentials.
 func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.CredentialsProvider.Retrieve(ctx)
-	if err != nil && ctx.Err() == nil {
+	var answer interface{ HTTPStatusCode() int }
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError:
+		err = drover.Errorf(drover.KindTransient, "retrieve AWS credentials: %v", err)
+	default:
 		e := drover.Errorf(drover.KindAuthentication, "no AWS credentials: %v", err)
 		return found, e.WithHint("give the controller a role, or run aws configure")
 	}

@@ -316,4 +316,17 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+	t.Run("credentials that AWS refuses are an authentication error, but not those that it cannot issue at the moment", func(t *testing.T) {
+		for status, want := range map[int]drover.ErrorKind{403: drover.KindAuthentication, 503: drover.KindTransient} {
+			o := options(t, "fleet", "", t.TempDir())
+			token := t.TempDir() + "/token"
+			drivertest.Must(t, os.WriteFile(token, []byte("x"), 0o600))
+			t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token)
+			t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/drover")
+			os.Unsetenv("AWS_ACCESS_KEY_ID")
+			c, err := open(t.Context(), o, says{status, strings.NewReader("<ErrorResponse><Error><Code>X</Code></Error></ErrorResponse>")})
+			drivertest.Must(t, err)
+			drivertest.ListFails(t, c, want)
+		}
+	})
 }
