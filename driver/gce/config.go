@@ -34,7 +34,7 @@ type Config struct {
 
 	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
 	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB per month; default: Google's list price"`
-	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes every instance after this time; default: never"`
+	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes an instance that has run this long; default: never"`
 
 	kit.TypeKeys
 	kit.MarketKeys
