@@ -333,7 +333,7 @@ func (e *Engine) NodeGroups() (all []drover.NodeGroup) {
 		}
 	}
 	for _, name := range e.pools.names {
-		if e.pool(name) != nil {
+		if p := e.pool(name); p != nil && p.grouped() {
 			continue
 		}
 		g := drover.NodeGroup{Name: name, Gone: true}
