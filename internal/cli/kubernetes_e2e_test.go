@@ -239,6 +239,7 @@ var groupStories = []groupStory{
 	{"calls are repeated", "{}", "", tellTwice},
 	{"the cloud interrupts an instance", "{}", "", tellInterrupted},
 	{"nodes are replaced when a disruption budget allows", "{}", "", tellReplaced},
+	{"the groups are removed from the configuration", "{}", "", tellRemoved},
 }
 
 // covers S1 S2 S3 S4 S5 S6 S7 S8 S11 S12 S13
@@ -433,4 +434,24 @@ func tellReplaced(p *groupPlace) {
 	p.agrees(2)
 	p.autoscale()
 	p.shrinks()
+}
+
+func tellRemoved(p *groupPlace) {
+	p.grows()
+	p.agrees(7)
+	p.stop()
+	p.spare(true)
+	text, err := os.ReadFile(filepath.Join(p.dir, "drover.yaml"))
+	p.must(err)
+	before, after, _ := strings.Cut(string(text), "pools:\n")
+	p.write("drover.yaml", before+after[strings.Index(after, "kubernetes:\n"):])
+	p.restart()
+	eventually(p.t, time.Minute, "the nodes are cordoned", func() bool {
+		return !slices.ContainsFunc(p.nodes(), func(n kubetest.Node) bool { return !n.Spec.Unschedulable })
+	})
+	if n := p.bound(); n != 50 {
+		p.t.Errorf("%d pods were evicted, but a disruption budget forbids it", 50-n)
+	}
+	p.spare(false)
+	eventually(p.t, time.Minute, "the nodes are drained and gone", func() bool { return len(p.instances()) == 0 && len(p.nodes()) == 0 })
 }

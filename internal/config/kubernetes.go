@@ -91,9 +91,7 @@ func (c *Config) checkKubernetes(f *faults) {
 	switch {
 	case !given && len(groups) > 0:
 		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but no cluster is configured", "write kubernetes: {kubeconfig: FILE, tls: …} at the top level")
-	case given && len(groups) == 0:
-		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} in a pool")
-	case given:
+	case given: // without a group, it drains the nodes of removed ones
 		c.checkCluster(f, n)
 	}
 	for _, p := range groups {

@@ -100,7 +100,7 @@ type daemon struct {
 	server     *http.Server
 	api        *httpapi.Handler
 	pages      *web.Handler
-	cluster    *kubernetes     // nil: no pool is a node group
+	cluster    *kubernetes     // nil: none is configured
 	retired    []control.Cloud // drivers that were replaced
 	described  string          // the last description of a pool in an attribute, used or refused
 	describe   time.Time       // when the attribute is read again

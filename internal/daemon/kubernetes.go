@@ -40,10 +40,10 @@ type kubernetes struct {
 	keeper   *kubenodes.Keeper
 }
 
-// openKubernetes listens for the cluster's autoscaler; nil if no pool is a node group.
+// openKubernetes listens for the cluster's autoscaler; nil if no cluster is configured.
 func (d *daemon) openKubernetes() (*kubernetes, error) {
 	k := d.config.Kubernetes
-	if len(d.config.Groups()) == 0 {
+	if k.Kubeconfig == "" {
 		return nil, nil
 	}
 	cluster, err := kubenodes.Open(string(k.Kubeconfig))

@@ -109,3 +109,26 @@ kubernetes: {kubeconfig: kubeconfig, tls: {cert: %s, key: %s, client_ca: %s}}
 		}
 	}
 }
+
+// A controller that starts after the last node group was removed still drains its nodes.
+// covers S13
+func TestAClusterIsServedWithoutNodeGroups(t *testing.T) {
+	a := kubetest.NewAuthority(t)
+	cert, key := a.Issue("server")
+	c, err := config.Parse("drover.yaml", fmt.Appendf(nil, `version: 1
+clouds: {here: {driver: local}}
+kubernetes: {listen: "127.0.0.1:0", kubeconfig: %s, tls: {cert: %s, key: %s, client_ca: %s}}
+`, kubetest.NewCluster(t).Kubeconfig(t.TempDir()), cert, key, a.File), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{config: c, fleet: &Fleet{}}
+	k, err := d.openKubernetes()
+	if err != nil || k == nil {
+		t.Fatalf("the cluster is not served: %v", err)
+	}
+	k.listener.Close()
+	if !Settings(c, RunLimits{}).Nodes {
+		t.Error("the engine does not wait until nodes are drained")
+	}
+}

@@ -122,6 +122,8 @@ func (d *daemon) needsStart(c *config.Config) error {
 		hint = fmt.Sprintf("write fleet: %s again, since its jobs and instances belong to that fleet", d.config.Fleet)
 	case slices.Contains(changed, "state"):
 		hint = "stop the controller, move its records and the folder next to them, then start it again"
+	case d.config.Kubernetes.Kubeconfig != "" && c.Kubernetes.Kubeconfig == "":
+		hint = "keep kubernetes: until drover instances lists no nodes, then restart it: without this key, nodes are destroyed with their pods"
 	}
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", strings.Join(changed, " and ")).WithHint("%s", hint)
 }
@@ -130,7 +132,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 func fixed(from, to *config.Config) (changed []string) {
 	for key, values := range map[string][2]string{
 		"fleet": {from.Fleet, to.Fleet}, "state": {from.State, to.State},
-		"auth": {fmt.Sprint(from.Auth), fmt.Sprint(to.Auth)}, "kubernetes": {fmt.Sprint(from.Kubernetes, len(from.Groups()) > 0), fmt.Sprint(to.Kubernetes, len(to.Groups()) > 0)},
+		"auth": {fmt.Sprint(from.Auth), fmt.Sprint(to.Auth)}, "kubernetes": {fmt.Sprint(from.Kubernetes), fmt.Sprint(to.Kubernetes)},
 	} {
 		if values[0] != values[1] {
 			changed = append(changed, key)

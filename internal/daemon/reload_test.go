@@ -26,13 +26,19 @@ func TestAnErrorOnOneLineKeepsItsHint(t *testing.T) {
 }
 
 func TestAHintFollowsFromTheKeyThatCannotChange(t *testing.T) {
-	d := &daemon{config: config.Default("lab")}
+	lab := func() *config.Config {
+		c := config.Default("lab")
+		c.Kubernetes.Kubeconfig = "kubeconfig"
+		return c
+	}
+	d := &daemon{config: lab()}
 	for hint, change := range map[string]func(*config.Config){
 		"write fleet: lab again": func(c *config.Config) { c.Fleet, c.State = "other", "elsewhere.db" },
 		"move its records":       func(c *config.Config) { c.State = "elsewhere.db" },
 		"restart it":             func(c *config.Config) { c.Auth.Shared = !c.Auth.Shared },
+		"keep kubernetes:":       func(c *config.Config) { c.Kubernetes.Kubeconfig = "" },
 	} {
-		c := config.Default("lab")
+		c := lab()
 		change(c)
 		if e := drover.AsError(d.needsStart(c), ""); !strings.Contains(e.Hint, hint) {
 			t.Errorf("%v (%s), want the hint %q", e, e.Hint, hint)
