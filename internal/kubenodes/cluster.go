@@ -116,7 +116,7 @@ func Open(path string) (*Cluster, error) {
 	if err := identify(config, dir, user); err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4}
+	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: mostAtOnce}
 	if cluster.Proxy != "" {
 		proxy, err := url.Parse(cluster.Proxy)
 		if err != nil {

@@ -2,7 +2,8 @@
 // they have joined, drains those that leave, and removes the Node objects of instances that are gone.
 //
 // The model: each round compares the cluster's nodes with the groups as the last decision left them, and takes one step
-// for each node. Rounds repeat, so a step that failed is taken again. What a round saw is reported to the engine.
+// for each node, many at once. Rounds repeat, so a step that failed is taken again. What a round saw is reported to the
+// engine.
 //
 // The invariants: a node belongs to an instance only by its spec.providerID; no conclusions are drawn when a cluster
 // does not answer; a Node object is removed only if its instance is known to be gone; pods are evicted, never deleted,
@@ -10,6 +11,7 @@
 package kubenodes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,6 +19,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"drover"
@@ -131,7 +134,7 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 }
 
 // round takes a step for each node. If one step fails, it still takes the others.
-func (k *Keeper) round(ctx context.Context) (failed error) {
+func (k *Keeper) round(ctx context.Context) error {
 	defer func() { k.last = time.Now() }()
 	nodes, err := objects[node](ctx, k.Cluster, "/api/v1/nodes")
 	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
@@ -147,13 +150,8 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 			there[n.Spec.ProviderID] = n // an instance that registered again under another name has two
 		}
 	}
-	note := func(err error) {
-		if err != nil && failed == nil {
-			failed = err
-		}
-	}
 	tokens := k.keepTokens(ctx, groups)
-	note(tokens)
+	var steps []func() error
 	for _, g := range groups.All() {
 		for _, n := range g.Nodes {
 			if n.Instance == 0 || n.Failure != nil {
@@ -163,13 +161,30 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 			if object == nil && !n.Joined && n.State != drover.NodeDeleting {
 				k.tellWait(ctx, n, whyMissing(n, nodes, tokens))
 			}
-			note(k.step(ctx, g.Name, n, object))
+			steps = append(steps, func() error { return k.step(ctx, g.Name, n, object) })
 		}
 	}
-	for id, n := range there {
-		note(k.removeGone(ctx, groups, id, n))
+	stepped := together(steps, func(step func() error) error { return step() })
+	removed := together(slices.Sorted(maps.Keys(there)), func(id string) error { return k.removeGone(ctx, groups, id, there[id]) })
+	return cmp.Or(tokens, stepped, removed)
+}
+
+// mostAtOnce is how many steps, or evictions from a node, are under way at once. Each call may take as long as
+// callTimeout, and a cloud's notice leaves little time to drain a node.
+const mostAtOnce = 32
+
+// together calls do for each item, and returns the first item's error.
+func together[T any](items []T, do func(T) error) error {
+	errs, free, running := make([]error, len(items)), make(chan struct{}, mostAtOnce), sync.WaitGroup{}
+	for i, item := range items {
+		free <- struct{}{}
+		running.Go(func() {
+			errs[i] = do(item)
+			<-free
+		})
 	}
-	return failed
+	running.Wait()
+	return cmp.Or(errs...)
 }
 
 // follow keeps what is known about the present instances, and continues the drains that an earlier controller began.
@@ -399,21 +414,23 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 	if !slices.ContainsFunc(pods, func(p pod) bool { return p.Meta.Deleted == "" }) { // a finalizer or a dead kubelet may keep them
 		why += fmt.Sprintf(", all of them terminating, such as %s/%s", pods[0].Meta.Namespace, pods[0].Meta.Name)
 	}
-	for _, p := range pods {
+	failed = together(pods, func(p pod) error {
 		if p.Meta.Deleted != "" {
-			continue
+			return nil
 		}
 		path := "/api/v1/namespaces/" + p.Meta.Namespace + "/pods/" + p.Meta.Name + "/eviction"
 		body := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta{Name: p.Meta.Name, Namespace: p.Meta.Namespace}}
 		err := k.Cluster.call(ctx, "POST", path, body, nil)
-		kind := drover.KindOf(err)
-		if err == nil || kind == drover.KindNotFound {
-			continue
+		if err == nil || drover.KindOf(err) == drover.KindNotFound {
+			return nil
 		}
-		why = fmt.Sprintf("its node cannot be drained: pod %s/%s cannot be evicted: %v", p.Meta.Namespace, p.Meta.Name, err)
-		if kind != drover.KindRateLimit {
-			failed = err
-		}
+		return fmt.Errorf("pod %s/%s cannot be evicted: %w", p.Meta.Namespace, p.Meta.Name, err)
+	})
+	if failed != nil {
+		why = "its node cannot be drained: " + failed.Error()
+	}
+	if drover.KindOf(failed) == drover.KindRateLimit {
+		failed = nil
 	}
 	return why, failed
 }
@@ -458,21 +475,23 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 	if err != nil {
 		return err
 	}
-	for _, s := range secrets {
+	removed := together(secrets, func(s secret) error {
 		if _, ok := wanted[s.Meta.Name]; ok {
-			delete(wanted, s.Meta.Name)
-			continue
+			return nil
 		}
-		if err := k.remove(ctx, path+"/"+s.Meta.Name); err != nil {
-			return err
-		}
+		return k.remove(ctx, path+"/"+s.Meta.Name)
+	})
+	for _, s := range secrets {
+		delete(wanted, s.Meta.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := k.Cluster.call(ctx, "POST", path, k.token(name, wanted[name]), nil); err != nil && drover.KindOf(err) != drover.KindConflict {
-			return err
+	created := together(slices.Sorted(maps.Keys(wanted)), func(name string) error {
+		err := k.Cluster.call(ctx, "POST", path, k.token(name, wanted[name]), nil)
+		if drover.KindOf(err) == drover.KindConflict {
+			return nil
 		}
-	}
-	return nil
+		return err
+	})
+	return cmp.Or(removed, created)
 }
 
 func (k *Keeper) token(name string, n drover.GroupNode) secret {

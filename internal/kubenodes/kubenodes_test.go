@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,8 @@ import (
 // api is an API server that keeps nodes, pods and secrets in memory.
 type api struct {
 	t       *testing.T
+	mu      sync.Mutex // held during each call
+	before  func(r *http.Request)
 	nodes   map[string]*node
 	pods    map[string]*pod // by namespace/name
 	secrets map[string]secret
@@ -47,6 +50,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.t.Error(err)
 	}
+	if a.before != nil {
+		a.before(r)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	path, rest := strings.TrimPrefix(r.URL.Path, "/api/v1/"), ""
 	switch {
 	case a.down || r.Header.Get("Authorization") != "Bearer secret":
@@ -138,7 +146,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type fleet struct {
 	nodes []drover.GroupNode
 	gone  []string
-	told  []string
+	mu    sync.Mutex
+	told  []string // guarded by mu during a round
 }
 
 func (f *fleet) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
@@ -146,6 +155,8 @@ func (f *fleet) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
 }
 
 func (f *fleet) TellNode(_ context.Context, instance int64, word, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.told = append(f.told, strings.TrimRight(fmt.Sprintf("%d %s %s", instance, word, why), " "))
 }
 
@@ -217,7 +228,7 @@ func (w *world) wantTold(want ...string) {
 	if err := w.round(); err != nil {
 		w.Error(err)
 	}
-	if !slices.Equal(w.fleet.told, want) {
+	if slices.Sort(w.fleet.told); !slices.Equal(w.fleet.told, want) {
 		w.Errorf("reported %q, want %q", w.fleet.told, want)
 	}
 	w.fleet.told = nil
@@ -387,6 +398,31 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 			t.Errorf("cordoned %t, with %d pods", n.Spec.Unschedulable, len(w.api.pods))
 		}
 		w.wantTold("1 emptied")
+	})
+	t.Run("a slow call delays neither another node nor another pod", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.fleet.nodes = append(w.fleet.nodes, drover.GroupNode{ID: "c:///2", Instance: 2, Name: "f-n-2", State: drover.NodeDeleting, Joined: true, Taken: true, Leaving: &drover.Reason{Text: "reclaimed"}})
+		w.join("two", "c:///2", true)
+		w.pod("default/a", "one", nil)
+		w.pod("default/b", "one", nil)
+		w.pod("default/c", "two", nil)
+		var evictions sync.WaitGroup
+		evictions.Add(3)
+		all := make(chan struct{})
+		go func() { evictions.Wait(); close(all) }()
+		w.api.before = func(r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/eviction") {
+				return
+			}
+			evictions.Done()
+			select {
+			case <-all:
+			case <-r.Context().Done():
+				t.Errorf("%s was answered before the others were asked", r.URL.Path)
+			}
+		}
+		w.wantTold("1 waits its node is being drained; pods left: 2", "2 waits its node is being drained; pods left: 1")
 	})
 	t.Run("a node that is kept after all waits for nothing, and is uncordoned", func(t *testing.T) {
 		w := newWorld(t)
