@@ -18,6 +18,7 @@ func (e *Engine) check(in *fleet.Member) {
 		return
 	}
 	e.checkAge(in)
+	e.forgetDrain(in)
 	if e.checkHealth(in); in.Broken && in.State != drover.InstanceStopping {
 		return
 	}

@@ -51,9 +51,9 @@ func (e *Engine) drainsNode(in *fleet.Member) (why Verdict, so bool) {
 	return e.verdict(drover.ReasonClosing, "the fleet is shutting down"), true
 }
 
-// restartDrain restarts the draining of an instance that begins to depart.
-func (e *Engine) restartDrain(in *fleet.Member) {
-	if in.Emptied && !e.leaving(in) {
+// forgetDrain forgets that an instance's node was drained, once pods may run there again.
+func (e *Engine) forgetDrain(in *fleet.Member) {
+	if _, drains := e.drainsNode(in); in.Emptied && !drains && in.State != drover.InstanceStopping {
 		in.Emptied = false
 		e.writeInstance(in)
 	}

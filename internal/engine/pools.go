@@ -380,7 +380,7 @@ func (e *Engine) leaving(in *fleet.Member) bool {
 // removeInstance removes a pool's instance: immediately if nothing can be running there, otherwise by draining.
 func (e *Engine) removeInstance(in *fleet.Member, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceStopped || in.State == drover.InstanceBooting && in.Ready == 0
-	e.restartDrain(in)
+	e.forgetDrain(in)
 	known := in.NoLogin && e.nodeDrained(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.nodeDrained(in)
 	if known && len(in.Load) == 0 {
 		e.stop(in, why)
