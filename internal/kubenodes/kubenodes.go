@@ -459,7 +459,8 @@ func (k *Keeper) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// keepTokens keeps one bootstrap token for each instance whose node has yet to join, and no other.
+// keepTokens keeps one valid bootstrap token for each instance whose node has yet to join, and no other. The time to join
+// may be extended beyond a token's expiration.
 func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) error {
 	wanted := map[string]drover.GroupNode{}
 	for _, g := range groups.All() {
@@ -475,15 +476,15 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 	if err != nil {
 		return err
 	}
-	removed := together(secrets, func(s secret) error {
-		if _, ok := wanted[s.Meta.Name]; ok {
-			return nil
-		}
-		return k.remove(ctx, path+"/"+s.Meta.Name)
-	})
+	var unused []secret
 	for _, s := range secrets {
-		delete(wanted, s.Meta.Name)
+		if _, ok := wanted[s.Meta.Name]; ok && !s.expired() {
+			delete(wanted, s.Meta.Name)
+		} else {
+			unused = append(unused, s)
+		}
 	}
+	removed := together(unused, func(s secret) error { return k.remove(ctx, path+"/"+s.Meta.Name) })
 	created := together(slices.Sorted(maps.Keys(wanted)), func(name string) error {
 		err := k.Cluster.call(ctx, "POST", path, k.token(name, wanted[name]), nil)
 		if drover.KindOf(err) == drover.KindConflict {

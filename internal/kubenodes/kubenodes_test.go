@@ -125,6 +125,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case "GET":
 			all := list[secret]{Kind: "SecretList"}
 			for _, s := range a.secrets {
+				s.Stored = map[string][]byte{}
+				for key, value := range s.Data {
+					s.Stored[key] = []byte(value)
+				}
+				s.Data = nil
 				all.Items = append(all.Items, s)
 			}
 			answer(all)
@@ -372,6 +377,11 @@ func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 	s := w.api.secrets["bootstrap-token-aaaaaa"]
 	if len(w.api.secrets) != 1 || s.Data["token-secret"] != "0123456789abcdef" || s.Data["expiration"] == "" || s.Type != "bootstrap.kubernetes.io/token" {
 		t.Errorf("the tokens are %+v", w.api.secrets)
+	}
+	s.Data["expiration"] = "2001-01-01T00:00:00Z" // before a controller restarted
+	w.wantTold()
+	if renewed := w.api.secrets["bootstrap-token-aaaaaa"]; renewed.Data["expiration"] < "2002" || renewed.Data["token-secret"] != s.Data["token-secret"] {
+		t.Errorf("an expired token was not renewed: %+v", renewed)
 	}
 	w.fleet.nodes[0].Joined = true
 	w.wantTold("1 waits its cluster has no node for it")

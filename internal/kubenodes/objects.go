@@ -95,7 +95,14 @@ type secret struct {
 	Kind    string            `json:"kind,omitempty"`
 	Meta    meta              `json:"metadata"`
 	Type    string            `json:"type,omitempty"`
-	Data    map[string]string `json:"stringData,omitempty"`
+	Data    map[string]string `json:"stringData,omitempty"` // only in requests
+	Stored  map[string][]byte `json:"data,omitempty"`       // only in responses
+}
+
+// expired reports whether the secret is a bootstrap token that is no longer valid.
+func (s *secret) expired() bool {
+	at, err := time.Parse(time.RFC3339, string(s.Stored["expiration"]))
+	return err == nil && !time.Now().Before(at)
 }
 
 type list[T any] struct {
