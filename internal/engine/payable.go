@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"drover"
@@ -42,6 +43,8 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 		return why, nil
 	}
 	var cheapest drover.Offering
+	tooDear := map[string]drover.Money{}  // by cloud: an account of the fleet refuses this price, and higher ones
+	perCPU := drover.Money(math.MaxInt64) // another account refuses this price of a vCPU
 	blocked, until := 0, drover.Time(0)
 	for _, o := range e.market.Offerings() {
 		if !g.Key.Shape.Accepts(o) {
@@ -52,9 +55,17 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 			continue
 		}
 		o = e.asPaid(o)
+		if price, known := tooDear[o.Cloud]; refuses != nil && o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU) {
+			continue
+		}
 		a := e.ledger.Refuses(nil, e.rental([]drover.Offering{o}, wanted{g, 1}))
-		if a == nil {
+		switch {
+		case a == nil:
 			return why, nil
+		case a.OfFleet():
+			tooDear[o.Cloud] = o.Price
+		default:
+			perCPU = min(perCPU, o.VCPUPrice())
 		}
 		if refuses == nil || o.Price < cheapest.Price {
 			refuses, cheapest = a, o
