@@ -39,7 +39,7 @@ type roomKind struct {
 func (e *Engine) newRooms() *rooms {
 	r, kinds := &rooms{}, map[roomKind]int{}
 	for _, in := range e.fleet.All() {
-		if !in.IsReady() || in.Full() {
+		if !in.IsReady() {
 			continue
 		}
 		of := roomKind{in.Pooled(), len(in.Candidates) > 0, in.Price, in.Resources.CPU}
@@ -75,7 +75,7 @@ func (e *Engine) mayAfford(g *group, a *budget.Account) bool {
 		if room.until == 0 && from > 0 && from < budget.Never {
 			room.until = e.ledger.Claim(room.in.ID).CommittedUntil(e.s.Now)
 		}
-		if (from == 0 || room.until > from) && room.in.Holds(&g.demand) {
+		if (from == 0 || room.until > from) && room.in.Holds(&g.demand) && !room.in.Full() {
 			return true
 		}
 	}
