@@ -42,7 +42,10 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	case drover.KindConflict:
 		server, err = c.byName(ctx, r)
 	case drover.KindNotFound, drover.KindInvalid: // perhaps somebody deleted the login key
-		if key, failed := c.sshKey(ctx, r); failed == nil && key.ID != opts.SSHKeys[0].ID {
+		switch key, failed := c.sshKey(ctx, r); {
+		case failed != nil:
+			err = failed
+		case key.ID != opts.SSHKeys[0].ID:
 			err = drover.Errorf(drover.KindTransient, "the login key was deleted and has been added again")
 		}
 	}

@@ -123,7 +123,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	case slices.Contains(changed, "state"):
 		hint = "stop the controller, move its records and the folder next to them, then start it again"
 	case d.config.Kubernetes.Kubeconfig != "" && c.Kubernetes.Kubeconfig == "":
-		hint = "keep kubernetes: until drover instances lists no nodes, then restart it: without this key, nodes are destroyed with their pods"
+		hint = "keep kubernetes: until drover instances lists no nodes, then restart the controller: without this key, nodes are destroyed with their pods"
 	}
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", strings.Join(changed, " and ")).WithHint("%s", hint)
 }

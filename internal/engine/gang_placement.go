@@ -35,7 +35,7 @@ func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *bud
 	}
 	hopeless := func(a *budget.Account) bool { return e.ledger.Exhausted() || !e.mayAfford(g, a) }
 	if n == 1 && e.limited() { // the order does not matter if all are refused
-		if slots, a := find(unordered); a != nil && hopeless(a) {
+		if slots, a := find(unordered); len(slots) == 0 || a != nil && hopeless(a) {
 			return slots, a
 		}
 	}

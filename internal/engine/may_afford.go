@@ -10,8 +10,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A budget may refuse many waiting groups, decision after decision, and each would ask the same of every instance: does
-// a job cost the budget little enough there? What a job adds to a budget of the fleet depends on the instance's price
+// A budget may refuse many waiting groups, decision after decision, and each would look at every instance. What a job adds to a budget of the fleet depends on the instance's price
 // and on how long it is committed anyway; what it adds to another budget, on its price and vCPUs. So the instances are
 // sorted into kinds once per placement, and most groups are refused by kind.
 
@@ -82,8 +81,8 @@ func (e *Engine) mayAfford(g *group, a *budget.Account) bool {
 	return false
 }
 
-// affordableFrom returns how long an instance of a kind must be committed anyway for an account to allow one of the
-// group's jobs there: 0 if that does not matter; Never if it allows none.
+// affordableFrom returns until when an instance of a kind must be committed anyway, at least, for an account to allow one
+// of the group's jobs there: 0 if that does not matter, or is not known; Never if the account allows none.
 func (e *Engine) affordableFrom(g *group, a *budget.Account, like *fleet.Member) drover.Time {
 	if len(like.Candidates) > 0 {
 		return 0
@@ -98,8 +97,7 @@ func (e *Engine) affordableFrom(g *group, a *budget.Account, like *fleet.Member)
 	if like.Price.For(end.Sub(a.From)) <= rest {
 		return 0
 	}
-	pays := time.Duration(drover.Money(time.Hour).Part(int64(rest), int64(like.Price)))
-	return end.Add(-pays - time.Second) // sums are rounded
+	return end.Add(-rest.Buys(like.Price) - time.Second) // a second, since sums are rounded
 }
 
 // started notes that an instance is committed for longer than when the placement began.

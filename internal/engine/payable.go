@@ -44,7 +44,7 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 	}
 	var cheapest drover.Offering
 	tooDear := map[string]drover.Money{}  // by cloud: an account of the fleet refuses this price, and higher ones
-	perCPU := drover.Money(math.MaxInt64) // another account refuses this price of a vCPU
+	perCPU := drover.Money(math.MaxInt64) // another account refuses this price of a vCPU, and higher ones
 	blocked, until := 0, drover.Time(0)
 	for _, o := range e.market.Offerings() {
 		if !g.Key.Shape.Accepts(o) {
@@ -55,7 +55,7 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 			continue
 		}
 		o = e.asPaid(o)
-		if price, known := tooDear[o.Cloud]; refuses != nil && o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU) {
+		if price, known := tooDear[o.Cloud]; o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU) {
 			continue
 		}
 		a := e.ledger.Refuses(nil, e.rental([]drover.Offering{o}, wanted{g, 1}))

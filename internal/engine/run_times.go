@@ -25,7 +25,7 @@ func (e *Engine) learnRunTime(a *Attempt) {
 // groupRunTime is the likely run time of a group's next job, and what it follows from.
 type groupRunTime struct {
 	forecast.RunTime
-	alone    runtimes.Points // RunTime.Alone
+	alone    runtimes.Points // RunTime.Alone, of a job that begins
 	job      forecast.Job
 	revision int
 }

@@ -27,6 +27,7 @@ type Cluster struct {
 	server string
 	token  func() (string, error) // nil: none
 	http   *http.Client
+	free   chan struct{} // has room while another call may begin
 }
 
 // kubeconfig has the fields of the file that Open reads.
@@ -88,8 +89,11 @@ func (k kubeconfig) current() (c clusterConfig, u userConfig) {
 	return c, u
 }
 
-// callTimeout limits each call.
-const callTimeout = 10 * time.Second
+// callTimeout limits each call, and callsMost how many are under way at once.
+const (
+	callTimeout = 10 * time.Second
+	callsMost   = 32
+)
 
 // Open reads a kubeconfig file with a token or a client certificate; programs that fetch credentials are not supported.
 func Open(path string) (*Cluster, error) {
@@ -116,7 +120,7 @@ func Open(path string) (*Cluster, error) {
 	if err := identify(config, dir, user); err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: mostAtOnce}
+	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: callsMost}
 	if cluster.Proxy != "" {
 		proxy, err := url.Parse(cluster.Proxy)
 		if err != nil {
@@ -124,7 +128,7 @@ func Open(path string) (*Cluster, error) {
 		}
 		transport.Proxy = http.ProxyURL(proxy)
 	}
-	c := &Cluster{server: strings.TrimSuffix(cluster.Server, "/"), http: &http.Client{Timeout: callTimeout, Transport: transport}}
+	c := &Cluster{server: strings.TrimSuffix(cluster.Server, "/"), http: &http.Client{Timeout: callTimeout, Transport: transport}, free: make(chan struct{}, callsMost)}
 	switch {
 	case user.TokenFile != "":
 		c.token = func() (string, error) { // it is replaced before it expires
@@ -226,6 +230,12 @@ func (c *Cluster) call(ctx context.Context, method, path string, in, out any) er
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	select {
+	case c.free <- struct{}{}:
+		defer func() { <-c.free }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return drover.Errorf(drover.KindUnreachable, "querying the cluster: %v", err)
@@ -236,7 +246,7 @@ func (c *Cluster) call(ctx context.Context, method, path string, in, out any) er
 		return drover.Errorf(drover.KindUnreachable, "reading the cluster's response: %v", err)
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
-		c.http.CloseIdleConnections() // they have the certificate of when they began
+		c.http.CloseIdleConnections() // each keeps the certificate that it began with
 	}
 	if answer.StatusCode >= 300 {
 		var why struct {

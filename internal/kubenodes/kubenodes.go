@@ -166,25 +166,18 @@ func (k *Keeper) round(ctx context.Context) error {
 	}
 	stepped := together(steps, func(step func() error) error { return step() })
 	removed := together(slices.Sorted(maps.Keys(there)), func(id string) error { return k.removeGone(ctx, groups, id, there[id]) })
-	return cmp.Or(tokens, stepped, removed)
+	return cmp.Or(tokens, cmp.Or(stepped...), cmp.Or(removed...))
 }
 
-// mostAtOnce is how many steps, or evictions from a node, are under way at once. Each call may take as long as
-// callTimeout, and a cloud's notice leaves little time to drain a node.
-const mostAtOnce = 32
-
-// together calls do for each item, and returns the first item's error.
-func together[T any](items []T, do func(T) error) error {
-	errs, free, running := make([]error, len(items)), make(chan struct{}, mostAtOnce), sync.WaitGroup{}
+// together calls do for all items at once, and returns their errors in the same order. A call to the cluster may take as
+// long as callTimeout, and a cloud's notice leaves little time to drain a node.
+func together[T any](items []T, do func(T) error) []error {
+	errs, running := make([]error, len(items)), sync.WaitGroup{}
 	for i, item := range items {
-		free <- struct{}{}
-		running.Go(func() {
-			errs[i] = do(item)
-			<-free
-		})
+		running.Go(func() { errs[i] = do(item) })
 	}
 	running.Wait()
-	return cmp.Or(errs...)
+	return errs
 }
 
 // follow keeps what is known about the present instances, and continues the drains that an earlier controller began.
@@ -414,7 +407,8 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 	if !slices.ContainsFunc(pods, func(p pod) bool { return p.Meta.Deleted == "" }) { // a finalizer or a dead kubelet may keep them
 		why += fmt.Sprintf(", all of them terminating, such as %s/%s", pods[0].Meta.Namespace, pods[0].Meta.Name)
 	}
-	failed = together(pods, func(p pod) error {
+	refused := error(nil) // by a disruption budget
+	for _, err := range together(pods, func(p pod) error {
 		if p.Meta.Deleted != "" {
 			return nil
 		}
@@ -425,12 +419,15 @@ func (k *Keeper) evict(ctx context.Context, pods []pod) (why string, failed erro
 			return nil
 		}
 		return fmt.Errorf("pod %s/%s cannot be evicted: %w", p.Meta.Namespace, p.Meta.Name, err)
-	})
-	if failed != nil {
-		why = "its node cannot be drained: " + failed.Error()
+	}) {
+		if drover.KindOf(err) == drover.KindRateLimit {
+			refused = cmp.Or(refused, err)
+		} else {
+			failed = cmp.Or(failed, err)
+		}
 	}
-	if drover.KindOf(failed) == drover.KindRateLimit {
-		failed = nil
+	if err := cmp.Or(failed, refused); err != nil {
+		why = "its node cannot be drained: " + err.Error()
 	}
 	return why, failed
 }
@@ -492,7 +489,7 @@ func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) erro
 		}
 		return err
 	})
-	return cmp.Or(removed, created)
+	return cmp.Or(append(removed, created...)...)
 }
 
 func (k *Keeper) token(name string, n drover.GroupNode) secret {

@@ -409,6 +409,17 @@ func TestLeavingNodesAreDrained(t *testing.T) {
 		}
 		w.wantTold("1 emptied")
 	})
+	t.Run("an eviction that fails counts beside one that a disruption budget refuses", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", nil)
+		w.pod("default/b", "one", nil)
+		w.api.refuses = true
+		w.api.forbids = "POST namespaces/default/pods/b/eviction"
+		if err := w.round(); err == nil || !strings.Contains(err.Error(), "pod default/b cannot be evicted") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a slow call delays neither another node nor another pod", func(t *testing.T) {
 		w := newWorld(t)
 		leaving(w)
