@@ -3,10 +3,12 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -33,10 +35,10 @@ func (e *Engine) whyUnpaid(g *group, a *budget.Account) Verdict {
 	if why := e.whyNeverPaid(g); why != nil {
 		return *why
 	}
-	ask := e.askedBy(g)
-	if a.OfFleet() && ask.hosted { // it may cost the fleet nothing more
+	if e.mayCostNothing(g, a) {
 		return e.why(a)
 	}
+	ask := e.askedBy(g)
 	return e.whyNotNow(a, ask, e.minimumCostOf(a, ask))
 }
 
@@ -47,14 +49,20 @@ func (e *Engine) whyNeverPaid(g *group) *Verdict {
 	}
 	ask := e.askedBy(g)
 	for _, a := range e.ledger.Present() {
-		if a.OfFleet() && ask.hosted {
-			continue
-		}
-		if why := e.whyNever(a, ask, e.minimumCostOf(a, ask)); why != nil {
+		if why := e.whyNever(a, ask, e.minimumCostOf(a, ask)); why != nil && !e.mayCostNothing(g, a) {
 			return why
 		}
 	}
 	return nil
+}
+
+// mayCostNothing reports whether an existing instance may ever run the group's jobs at no further cost to an account: any
+// instance, if it is the fleet's; otherwise a pool's, which its pool pays for.
+func (e *Engine) mayCostNothing(g *group, a *budget.Account) bool {
+	if a.OfFleet() {
+		return e.hosted(g)
+	}
+	return slices.ContainsFunc(e.fleet.Census().Kinds, func(k *fleet.Kind) bool { return k.Takers > 0 && k.One().Pooled() && k.One().Accepts(&g.demand) })
 }
 
 // whyNever explains that no window of an account, nor two together, can ever pay the minimum cost; nil if they can.
