@@ -225,7 +225,7 @@ func (e *Engine) applySighting(c *Cloud, in *fleet.Member, s Sighting) {
 		e.clearEnd(in, c.Good)
 		e.reopenBill(in, c.Good)
 	}
-	if s.Reclaimed && in.State != drover.InstanceStopping {
+	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
 	}
 	switch {

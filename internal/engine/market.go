@@ -110,9 +110,10 @@ func (e *Engine) blockUnusable(in *fleet.Member, why Verdict) {
 	e.block(in, b)
 }
 
-// interrupted counts an interruption, which may block the offering.
+// interrupted counts an interruption, which may block the offering; not of an instance that is being destroyed, since a
+// restarted driver may take that for one.
 func (e *Engine) interrupted(in *fleet.Member) {
-	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.countRemaining(in)) {
+	if in.Market == drover.Spot && in.State != drover.InstanceStopping && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.countRemaining(in)) {
 		e.dropBlocked(in.Cloud)
 	}
 }
