@@ -59,7 +59,8 @@ type Keeper struct {
 	Log         *slog.Logger
 
 	seen   map[int64]*seen // by instance; nil before the first round
-	last   time.Time       // when the last round ended
+	tokens error           // why the last round could not keep all tokens
+	last   time.Time       // when it ended
 	said   string          // what was logged last, or its kind; empty if the last round succeeded
 	saidAt time.Time
 }
@@ -150,8 +151,10 @@ func (k *Keeper) round(ctx context.Context) error {
 			there[n.Spec.ProviderID] = n // an instance that registered again under another name has two
 		}
 	}
-	tokens := k.keepTokens(ctx, groups)
-	var steps []func() error
+	steps := []func() error{func() error {
+		k.tokens = k.keepTokens(ctx, groups)
+		return k.tokens
+	}}
 	for _, g := range groups.All() {
 		for _, n := range g.Nodes {
 			if n.Instance == 0 || n.Failure != nil {
@@ -159,14 +162,14 @@ func (k *Keeper) round(ctx context.Context) error {
 			}
 			object := there[n.ID]
 			if object == nil && !n.Joined && n.State != drover.NodeDeleting {
-				k.tellWait(ctx, n, whyMissing(n, nodes, tokens))
+				k.tellWait(ctx, n, whyMissing(n, nodes, k.tokens))
 			}
 			steps = append(steps, func() error { return k.step(ctx, g.Name, n, object) })
 		}
 	}
 	stepped := together(steps, func(step func() error) error { return step() })
 	removed := together(slices.Sorted(maps.Keys(there)), func(id string) error { return k.removeGone(ctx, groups, id, there[id]) })
-	return cmp.Or(tokens, cmp.Or(stepped...), cmp.Or(removed...))
+	return cmp.Or(cmp.Or(stepped...), cmp.Or(removed...))
 }
 
 // together calls do for all items at once, and returns their errors in the same order. A call to the cluster may take as
