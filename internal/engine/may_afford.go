@@ -10,15 +10,15 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A budget may refuse many waiting groups, decision after decision, and each would look at every instance. What a job adds to a budget of the fleet depends on the instance's price
-// and on how long it is committed anyway; what it adds to another budget, on its price and vCPUs. So the instances are
-// sorted into kinds once per placement, and most groups are refused by kind.
+// A budget may refuse many waiting groups, decision after decision, and each would look at every instance. What a job
+// adds to a budget of the fleet depends on the instance's price and on until when it is committed anyway; what it adds to
+// another budget, on its price and vCPUs. So the instances are sorted into kinds once per placement, and most groups are
+// refused by kind.
 
 // rooms are the ready instances of one placement, by ID.
 type rooms struct {
 	all   []room
 	kinds []*fleet.Member // one instance of each kind
-	from  []drover.Time   // of each kind: see affordableFrom
 }
 
 type room struct {
@@ -50,7 +50,6 @@ func (e *Engine) newRooms() *rooms {
 		}
 		r.all = append(r.all, room{in: in, kind: kind})
 	}
-	r.from = make([]drover.Time, len(r.kinds))
 	return r
 }
 
@@ -61,16 +60,17 @@ func (e *Engine) mayAfford(g *group, a *budget.Account) bool {
 		e.backfill.rooms = e.newRooms()
 	}
 	r, all := e.backfill.rooms, true
+	from := make([]drover.Time, len(r.kinds))
 	for i, like := range r.kinds {
-		r.from[i] = e.affordableFrom(g, a, like)
-		all = all && r.from[i] == budget.Never
+		from[i] = e.affordableFrom(g, a, like)
+		all = all && from[i] == budget.Never
 	}
 	if all {
 		return false
 	}
 	for i := range r.all {
 		room := &r.all[i]
-		from := r.from[room.kind]
+		from := from[room.kind]
 		if room.until == 0 && from > 0 && from < budget.Never {
 			room.until = e.ledger.Claim(room.in.ID).CommittedUntil(e.s.Now)
 		}
