@@ -635,26 +635,34 @@ func TestNodesOfGoneInstancesAreRemoved(t *testing.T) {
 	}
 }
 
+// connect makes the keeper use a kubeconfig in a folder.
+func (w *world) connect(dir, cluster, user string) {
+	w.Helper()
+	path := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {%s}}]\nusers: [{name: u, user: {%s}}]\n", cluster, user)
+	err := os.WriteFile(path, []byte(text), 0o600)
+	if err == nil {
+		w.k.Cluster, err = Open(path)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestATokenFileIsReadAgain(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	config, token := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "token")
-	write := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	write := func(token string) {
+		if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(token, "expired\n")
-	write(config, fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: %s}}]\nusers: [{name: u, user: {tokenFile: token}}]\n", w.k.Cluster.server))
-	cluster, err := Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.k.Cluster = cluster
+	write("expired\n")
+	w.connect(dir, "server: "+w.k.Cluster.server, "tokenFile: token")
 	if err := w.round(); err == nil {
 		t.Error("the expired token was accepted")
 	}
-	write(token, "secret\n")
+	write("secret\n")
 	if err := w.round(); err != nil {
 		t.Errorf("the new token is not in use: %v", err)
 	}
@@ -681,16 +689,7 @@ func TestAClientCertificateIsReadAgain(t *testing.T) {
 	}
 	use("expired")
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	config := filepath.Join(dir, "kubeconfig")
-	text := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: '%s', certificate-authority-data: %s}}]\nusers: [{name: u, user: {token: secret, client-certificate: client.crt, client-key: client.key}}]\n", server.URL, ca)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.k.Cluster = cluster
+	w.connect(dir, fmt.Sprintf("server: '%s', certificate-authority-data: %s", server.URL, ca), "token: secret, client-certificate: client.crt, client-key: client.key")
 	if err := w.round(); err == nil {
 		t.Error("the expired certificate was accepted")
 	}
@@ -704,18 +703,9 @@ func TestAClusterIsReachedThroughTheProxyAndUnderTheNameThatItsKubeconfigNames(t
 	w := newWorld(t)
 	proxy := httptest.NewServer(w.api) // a client sends it whole URLs
 	defer proxy.Close()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: 'http://nowhere.invalid', tls-server-name: inside, proxy-url: '" + proxy.URL + "'}}]\nusers: [{name: u, user: {token: secret}}]\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.k.Cluster = cluster
+	w.connect(t.TempDir(), "server: 'http://nowhere.invalid', tls-server-name: inside, proxy-url: '"+proxy.URL+"'", "token: secret")
 	w.wantTold()
-	if name := cluster.http.Transport.(*http.Transport).TLSClientConfig.ServerName; name != "inside" {
+	if name := w.k.Cluster.http.Transport.(*http.Transport).TLSClientConfig.ServerName; name != "inside" {
 		t.Errorf("the server's certificate must name %q", name)
 	}
 }
