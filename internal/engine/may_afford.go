@@ -27,7 +27,8 @@ type room struct {
 	until drover.Time // until when it is committed; 0: not computed yet
 }
 
-// roomKind is what instances of one kind have in common.
+// roomKind is what instances of one kind have in common. The census's kinds are far more, since owners and zones matter
+// there.
 type roomKind struct {
 	pooled bool
 	vague  bool // its offering is not known yet

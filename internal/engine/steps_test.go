@@ -184,7 +184,7 @@ func TestStepsOfDecisions(t *testing.T) {
 	}
 
 	// A submitted job could run on any instance of the herd. It finds its place among the first, or no budget allows any:
-	// an exhausted one refuses all at once; one with a little left looks at each instance once for all waiting jobs.
+	// an exhausted one refuses all at once; a user's with a little left looks at each instance once for all waiting jobs.
 	for with, most := range map[string]int{"none": 2, "poor": 2, "tight": 20} {
 		few := count.stepsPerDecision(size{instances: 500, shapes: 40, room: 20}, with, "submitted")
 		many := count.stepsPerDecision(size{instances: 5000, shapes: 40, room: 20}, with, "submitted")

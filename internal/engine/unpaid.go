@@ -62,7 +62,7 @@ func (e *Engine) mayCostNothing(g *group, a *budget.Account) bool {
 	if a.OfFleet() {
 		return e.hosted(g)
 	}
-	return slices.ContainsFunc(e.fleet.Census().Kinds, func(k *fleet.Kind) bool { return k.Takers > 0 && k.One().Pooled() && k.One().Accepts(&g.demand) })
+	return slices.ContainsFunc(e.fleet.Census().Kinds, func(k *fleet.Kind) bool { return k.One().Pooled() && k.MayServe(&g.demand) })
 }
 
 // whyNever explains that no window of an account, nor two together, can ever pay the minimum cost; nil if they can.

@@ -31,6 +31,9 @@ func (k *Kind) Creating() bool { return k.key.creating }
 // One returns any instance of the kind.
 func (k *Kind) One() *Member { return k.members[0] }
 
+// MayServe reports whether one of them may ever run the demand's jobs.
+func (k *Kind) MayServe(d *Demand) bool { return k.Takers > 0 && k.One().Accepts(d) }
+
 // Len returns how many instances are of the kind.
 func (k *Kind) Len() int { return len(k.members) }
 
@@ -170,7 +173,7 @@ func (c *Census) Takers() (count int) {
 
 // MayServe reports whether an existing instance may ever run the demand's jobs.
 func (c *Census) MayServe(d *Demand) bool {
-	return slices.ContainsFunc(c.Kinds, func(k *Kind) bool { return k.Takers > 0 && k.One().Accepts(d) })
+	return slices.ContainsFunc(c.Kinds, func(k *Kind) bool { return k.MayServe(d) })
 }
 
 // Hold returns how many of a demand's jobs fit on the instances that take work when empty, at most n on each, except
@@ -178,7 +181,7 @@ func (c *Census) MayServe(d *Demand) bool {
 func (c *Census) Hold(d *Demand, n int, job int64) (count int) {
 	each := func(in *Member) int { return in.Resources.Times(d.Shape.Need, in.AtOnce(n)) }
 	for _, k := range c.Kinds {
-		if k.Takers > 0 && k.One().Accepts(d) {
+		if k.MayServe(d) {
 			count += k.Takers * each(k.One())
 		}
 	}
