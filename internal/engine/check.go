@@ -76,6 +76,9 @@ func (e *Engine) wrongLedger() string {
 		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
 		window, soft, spent := spending[at].Windows[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !window.Warned || a.Limit > 0 && spent > a.Limit && !window.Passed
+		if now := anew.Spent(fresh); spent != now {
+			return fmt.Sprintf("%v of the %s budget of %s has been spent, but %v was counted", now, a.Window, a.Budget.Whose(), spent)
+		}
 		if unknown && !e.ledger.Due(a) { // otherwise the next decision reports it
 			return fmt.Sprintf("%v of the %s budget of %s has been spent, but this was not reported", spent, a.Window, a.Budget.Whose())
 		}

@@ -32,7 +32,6 @@ type Ledger struct {
 	at       drover.Time   // moving entries are no older than this
 	rate     drover.Money  // how fast they all grow together, per hour
 	loose    drover.Money  // plus at most this, since each sum is rounded down to nano-dollars
-	entered  int           // counts the entries made
 
 	turned   int         // counts turns of windows
 	filled   int64       // entries up to this instance have the spare accounts
@@ -53,10 +52,9 @@ type Account struct {
 	settled   *drover.Money // spent by finished work; nil: nothing can be
 	committed drover.Money  // what present instances have cost and will cost
 
-	spent   drover.Money // cached: valid for this time and count of entries
-	spentAt drover.Time
-	entered int
-	look    drover.Time // no further limit can be exceeded before this
+	running drover.Money // what present instances have cost until runAt
+	runAt   drover.Time  // Never: not added up yet
+	look    drover.Time  // no further limit can be exceeded before this
 }
 
 // OfFleet reports whether the account counts what instances cost.
@@ -163,7 +161,7 @@ func (l *Ledger) begin() {
 	l.open, l.accounts, l.shared, l.stale, l.moving, l.ends = true, nil, false, nil, nil, timers.Timers{}
 	l.at, l.rate, l.loose, l.turned, l.filled = l.now, 0, 0, 0, lastInstance
 	if limit := l.settings.Max; limit > 0 {
-		l.accounts = append(l.accounts, &Account{To: Never, Present: true, Limit: limit, settled: &l.spent})
+		l.accounts = append(l.accounts, &Account{To: Never, Present: true, Limit: limit, settled: &l.spent, runAt: Never})
 	}
 	for i := range l.settings.Budgets {
 		b := &l.settings.Budgets[i]
@@ -194,7 +192,9 @@ func (l *Ledger) openAccounts(b *Budget) {
 // read reloads the claim of an entry's instance.
 func (l *Ledger) read(e *entry) {
 	claim, there := l.claim(e.id)
+	l.spend(e, -1)
 	e.claim, e.gone = claim, !there
+	l.spend(e, +1)
 	if l.enter(e); e.gone {
 		if _, at := l.find(e.id); at < len(l.entries) && l.entries[at] == e {
 			l.entries = slices.Delete(l.entries, at, at+1)
@@ -226,7 +226,6 @@ func (l *Ledger) enter(e *entry) {
 	}
 	l.ends.Set(e.id, until)
 	l.price(e)
-	l.entered++
 }
 
 // leave removes an entry from the accounts.

@@ -71,9 +71,12 @@ func (f *fleet) payer() budget.Payer {
 	return budget.Payer{User: []string{"ada", "bob"}[f.dice.IntN(2)], Labels: []string{"", "project=p", "kind=k\nproject=p"}[f.dice.IntN(3)]}
 }
 
-// step makes a random change: an instance is added or created, starts or ends an attempt, or goes.
+// step makes a random change, often at the time of the last one: an instance is added or created, starts or ends an
+// attempt, or goes.
 func (f *fleet) step() {
-	f.now = f.now.Add(time.Duration(f.dice.Int64N(int64(20 * time.Minute))))
+	if f.dice.IntN(3) > 0 {
+		f.now = f.now.Add(time.Duration(f.dice.Int64N(int64(30 * time.Minute))))
+	}
 	f.ledger.At(f.now)
 	f.ledger.Turn()
 	id := 1 + f.dice.Int64N(f.last+1)

@@ -36,11 +36,12 @@ func (l *Ledger) setRole(a *Account) {
 	for range a.Budget.inSight(a.Window) - 1 {
 		last = a.Window.end(last)
 	}
-	a.Present, a.last, a.spare, a.settled, a.Limit = a.From == begin, a.To == last, a.From == last, nil, 0
+	a.Present, a.last, a.spare = a.From == begin, a.To == last, a.From == last
+	a.settled, a.Limit, a.runAt = nil, 0, Never
 	window := &l.spendingOf(a.Budget.Scope()).Windows[a.Window]
 	switch {
 	case a.Present:
-		a.settled, a.look, a.spentAt = &window.Cost, 0, 0
+		a.settled, a.look = &window.Cost, 0
 	case a.From == a.Window.end(begin):
 		a.settled = &window.Next
 	}

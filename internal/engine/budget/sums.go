@@ -69,14 +69,22 @@ func (l *Ledger) Spent(a *Account) drover.Money {
 	if a.settled == nil {
 		return 0
 	}
-	if a.spentAt == l.now && a.entered == l.entered {
-		return a.spent
+	if a.runAt != l.now {
+		a.running, a.runAt = 0, l.now
+		for _, e := range l.entries {
+			a.running += e.claim.spent(a, l.now)
+		}
 	}
-	a.spent, a.spentAt, a.entered = *a.settled, l.now, l.entered
-	for _, e := range l.entries {
-		a.spent += e.claim.spent(a, l.now)
+	return *a.settled + a.running
+}
+
+// spend adds what an entry has cost, times a sign, to the amounts added up at this time.
+func (l *Ledger) spend(e *entry, sign drover.Money) {
+	for _, a := range l.accounts {
+		if a.runAt == l.now {
+			a.running += sign * e.claim.spent(a, l.now)
+		}
 	}
-	return a.spent
 }
 
 // Accounts returns all accounts. They belong to the ledger, and are valid until the settings change or a window ends.
