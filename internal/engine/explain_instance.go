@@ -121,10 +121,10 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	return why
 }
 
-// whyLate explains what delays the first of these instances that is coming and delayed.
+// whyLate explains what delays the first of these instances that is coming and delayed, or waits for its node.
 func (e *Engine) whyLate(all []*fleet.Member) []Verdict {
 	for _, in := range all {
-		if !in.Coming() {
+		if !in.Coming() && !e.awaitsNode(in) {
 			continue
 		}
 		if why := e.whyDelayed(in); len(why) > 0 {
@@ -134,9 +134,18 @@ func (e *Engine) whyLate(all []*fleet.Member) []Verdict {
 	return nil
 }
 
-// whyDelayed explains what delays a coming instance; nothing if it is just booting.
+// awaitsNode reports whether a ready instance's node has yet to join its cluster, or to be drained.
+func (e *Engine) awaitsNode(in *fleet.Member) bool {
+	return in.State.Ready() && (in.NodeWait != nil || e.inGroup(in) && in.Joined == 0 && !e.leaving(in))
+}
+
+// whyDelayed explains what delays an instance; nothing if it is just booting.
 func (e *Engine) whyDelayed(in *fleet.Member) (why []Verdict) {
-	if own := e.whyInState(in)[0]; own.Cause != drover.ReasonBooting || in.Reason != nil {
+	own := e.whyInState(in)[0]
+	if in.NodeWait != nil {
+		own = *in.NodeWait
+	}
+	if own.Cause != drover.ReasonBooting || in.Reason != nil {
 		own.Text = in.Name + ": " + own.Text
 		why = append(why, own)
 	}
