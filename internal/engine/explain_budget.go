@@ -152,19 +152,29 @@ func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Acco
 	return e.ledger.RefusesOf(b, e.rental([]drover.Offering{o}, wanted{g, 1}))
 }
 
-// why explains what an account refuses, and until when.
+// why explains what an account refuses, and until when. What is spent and committed changes with each event: see
+// budgetUses.
 func (e *Engine) why(a *budget.Account) Verdict {
-	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {
-		return e.verdict(drover.ReasonBudget, "more work would exceed %s: %v has been spent, and %v is committed to running work; raise the limit", wordsOf(a), spent, max(0, sum-spent))
+		return e.verdict(drover.ReasonBudget, "more work would exceed %s; raise the limit", wordsOf(a))
 	}
-	text := fmt.Sprintf("more work would exceed the %s budget of %s", a.Window, a.Budget.Whose())
-	if a.Present {
-		text += fmt.Sprintf(", %v: %v has been spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
-	} else {
-		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is committed already", a.Limit, a.From, sum)
+	window := ""
+	if !a.Present {
+		window = fmt.Sprintf(" in the window that begins at %v: %v of it is committed already", a.From, e.ledger.Sum(a))
 	}
-	why := e.verdict(drover.ReasonBudget, "%s; raise the limit, or wait for the next window", text)
+	why := e.verdict(drover.ReasonBudget, "more work would exceed %s%s; raise the limit, or wait for the next window", wordsOf(a), window)
 	why.Until = a.To
 	return why
+}
+
+// budgetUses tells how much of each budget is used that counts a payer's jobs.
+func (e *Engine) budgetUses(p budget.Payer) (all []Verdict) {
+	for _, a := range e.ledger.Present() {
+		if a.Covers(p) {
+			sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
+			text := fmt.Sprintf("%s: %v has been spent, %v is committed to running work, and %v is left", wordsOf(a), spent, max(0, sum-spent), max(0, a.Limit-sum))
+			all = append(all, Verdict{Cause: drover.ReasonBudget, Text: text, Since: e.fullSince(a)})
+		}
+	}
+	return all
 }

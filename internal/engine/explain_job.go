@@ -94,6 +94,9 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 			why = append(why, dear)
 		}
 	}
+	if g.Reason.Cause == verdict.Budget {
+		why = append(why, e.budgetUses(payer(g.Key))...)
+	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
 		text := fmt.Sprintf("will be cancelled once it has been blocked for %v in total", limit)
 		why = append(why, Verdict{Cause: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})

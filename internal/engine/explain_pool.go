@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/budget"
 	"drover/internal/engine/pool"
 )
 
@@ -123,6 +124,9 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 		if p.Name == name {
 			x = e.explainedPool(p)
 			e.say(&x, e.whyLate(e.pools.members[name])...)
+			if p.Reason != nil && p.Reason.Code == drover.ReasonBudget {
+				e.say(&x, e.budgetUses(budget.Payer{})...)
+			}
 			e.say(&x, present(e.whyNoNext(name))...)
 			x.Subject = subject
 			return x, true

@@ -197,7 +197,7 @@ func wordsOf(a *budget.Account) string {
 	if a.Budget == nil {
 		return fmt.Sprintf("the limit of %v on the fleet's total cost", a.Limit)
 	}
-	return fmt.Sprintf("the %s budget of %s, %v,", a.Window, a.Budget.Whose(), a.Limit)
+	return fmt.Sprintf("the %s budget of %s (%v)", a.Window, a.Budget.Whose(), a.Limit)
 }
 
 // perWindow returns the length of the account's windows, as a suffix for an amount.
