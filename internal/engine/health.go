@@ -212,6 +212,7 @@ func (e *Engine) endedInCloud(in *fleet.Member, why Verdict) {
 	case in.Held():
 		e.breakInstance(in, why)
 	default:
+		e.endedBooting(in, why)
 		e.stop(in, why)
 	}
 }

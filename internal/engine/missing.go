@@ -76,11 +76,10 @@ func (e *Engine) provedGone(in *fleet.Member) bool {
 func (e *Engine) vanish(in *fleet.Member) {
 	why := e.verdict(drover.ReasonVanished, "vanished: its cloud no longer lists it")
 	e.nodeFailed(in, string(why.Cause), why)
-	switch {
-	case in.State == drover.InstanceStopping:
+	if in.State == drover.InstanceStopping {
 		why = *in.Reason
-	case in.Ready == 0 && !in.Broken && e.ours(in.Name):
-		e.vanishedBooting(in, why)
+	} else {
+		e.endedBooting(in, why)
 	}
 	e.gone(in, why)
 }
@@ -147,9 +146,9 @@ func (e *Engine) endDescribe(in *fleet.Member) {
 // An instance missing from a good list is given up by lists alone: its silence no longer says anything about it or the
 // controller.
 //
-// An instance that vanishes while booting was killed, which says nothing about its offering, so another is rented
-// immediately. But if the next of that offering vanishes as well, renting more would waste money, and the offering is
-// blocked as if it did not boot.
+// An instance that vanishes or is stopped by its cloud while booting says nothing about its offering, so another is
+// rented immediately. But if the next of that offering ends as well, renting more would waste money, and the offering
+// is blocked as if it did not boot.
 
 // Vanishing is an offering of which an instance vanished while booting, and of which none has become ready since.
 type Vanishing struct {
@@ -165,6 +164,13 @@ func (e *Engine) lacked(in *fleet.Member) bool {
 
 // unlisted reports lacked for an instance that a list has had.
 func (e *Engine) unlisted(in *fleet.Member) bool { return in.Seen && e.lacked(in) }
+
+// endedBooting is vanishedBooting for an instance that has just ended, if it ended while booting.
+func (e *Engine) endedBooting(in *fleet.Member, why Verdict) {
+	if in.Ready == 0 && !in.Broken && e.ours(in.Name) {
+		e.vanishedBooting(in, why)
+	}
+}
 
 // vanishedBooting records that an instance vanished before it was ready. Instances requested before the first was known
 // to be gone may have had the same fate; one requested later blocks the offering.
