@@ -1,6 +1,10 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,4 +95,49 @@ func contents(t *testing.T, s *Store) (rows [6]int) {
 		t.Fatal(err)
 	}
 	return rows
+}
+
+func TestAControllerWritesNothingToARemovedFile(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "drover.db")
+			s, err := Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			begun(t, s)
+			submitted(t, s)
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{}); drover.KindOf(err) != drover.KindConflict || !strings.Contains(err.Error(), path) {
+				t.Errorf("a submission got the error %v; want a conflict that names %s", err, path)
+			}
+			if err := s.Ready(t.Context()); drover.KindOf(err) != drover.KindConflict {
+				t.Errorf("Ready returned %v; want a conflict", err)
+			}
+		})
+	}
+}
+
+func TestAnErrorOfTheDatabaseNamesItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drover.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.change(t.Context(), "writing the records", func(tx *sql.Tx) error {
+		_, err := tx.Exec("nonsense")
+		return err
+	})
+	if want := "writing the records: " + path + ": SQL logic error"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v; want %s…", err, want)
+	}
 }

@@ -28,7 +28,9 @@ const readers = 4
 
 // Store is an open file of records. Its methods are safe for concurrent use.
 type Store struct {
-	write     *sql.DB // one connection
+	path      string
+	file      fs.FileInfo // of the file when it was opened
+	write     *sql.DB     // one connection
 	read      *sql.DB
 	prepared  map[string]*sql.Stmt // on write, by their text
 	spec      *sql.Stmt            // on read
@@ -55,10 +57,11 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := touch(path); err != nil {
+	file, err := touch(path)
+	if err != nil {
 		return nil, err
 	}
-	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path), successes: successesOf(path), puts: puts{turn: make(chan struct{}, 1)}}
+	s := &Store{path: path, file: file, prepared: map[string]*sql.Stmt{}, proof: proofOf(path), successes: successesOf(path), puts: puts{turn: make(chan struct{}, 1)}}
 	if s.write, err = connect(path, 1, writerOptions); err != nil {
 		return nil, err
 	}
@@ -76,15 +79,16 @@ func open(ctx context.Context, path string) (*Store, error) {
 
 // touch creates the file if it is missing, because SQLite would let others read it. SQLite's files beside it get its
 // permissions.
-func touch(path string) error {
+func touch(path string) (fs.FileInfo, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.Close()
+	info, err := f.Stat()
+	return info, errors.Join(err, f.Close())
 }
 
 // The writer begins every transaction as a writer: SQLite could refuse the first change of one that began as a reader.
@@ -168,7 +172,7 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.write.Close())...)
 }
 
-// change runs do in a transaction, and refuses to once another controller has begun.
+// change runs do in a transaction, and refuses to once another controller has begun or the file has been replaced.
 func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	return s.changeTo(ctx, what, mark{}, do)
 }
@@ -195,7 +199,8 @@ const (
 	countChange = `UPDATE fleet SET changes = changes + 1 RETURNING changes, last_job, last_attempt`
 )
 
-// fence refuses a controller after another has begun. A caller that never began is not a controller and may write.
+// fence refuses a controller after another has begun, or when its file has been replaced. A caller that never began is
+// not a controller and may write.
 func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	own := s.epoch.Load()
 	if own == 0 {
@@ -208,6 +213,16 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	if epoch != own {
 		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
 			WithHint("this controller (epoch %d) can no longer write and must exit", own)
+	}
+	return s.stillThere()
+}
+
+// stillThere refuses to write to a file that has been removed or replaced: nobody could read it later.
+func (s *Store) stillThere() error {
+	now, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.file, now) {
+		return drover.Errorf(drover.KindConflict, "the records %s were removed or replaced while Drover was running", s.path).
+			WithHint("put them back or restore a backup, then start Drover again")
 	}
 	return nil
 }
@@ -254,8 +269,11 @@ func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if sqliteCode(err) == sqlitelib.SQLITE_INTERRUPT && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if isFull(err, s.proof.path) {
+	if isFull(err, s.path) {
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
+	}
+	if sqliteCode(err) != 0 {
+		err = fmt.Errorf("%s: %w", s.path, err)
 	}
 	return explained(what, err)
 }
