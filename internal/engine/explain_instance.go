@@ -178,8 +178,8 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 		next.Text = "its cloud has accepted the destroy request and no longer lists it; lists may lag, so Drover waits before it counts the instance as gone"
 		next.Until = in.Missing.Add(in.MissingFor(e.lag(in)))
 	case in.Accepted:
-		// Repeating the call changes nothing: the next good list does.
-		next.Text, next.Until = "its cloud has accepted the destroy request; the next list will show whether it is gone", 0
+		// Repeating the call may change nothing: the next good list does.
+		next.Text, next.Until = "its cloud has accepted the destroy request; Drover repeats the request until no list shows the instance", 0
 	}
 	return []Verdict{*in.Reason, next}
 }
