@@ -137,7 +137,7 @@ var table = []metric{
 	{spent, counter, nil, nil, "Total cost of the fleet, including instances that still exist."},
 	{budgetLimit, gauge, []string{labelBudget, labelWindow, labelKind}, nil, "Budget limit in each window (hourly, daily, monthly), by kind: hard, or soft (only warns)."},
 	{budgetSpent, gauge, []string{labelBudget, labelWindow}, nil, "Spending under a budget in the current window."},
-	{budgetPledged, gauge, []string{labelBudget, labelWindow}, nil, "Commitments under a budget in the current window, besides spending."},
+	{budgetPledged, gauge, []string{labelBudget, labelWindow}, nil, "Commitments under a budget in the current window, excluding spending."},
 	{instancesEnded, counter, []string{labelCloud, labelReason}, nil, "Instances that are gone, by reason."},
 	{interruptions, counter, byType, nil, "Instances interrupted by their cloud, including announced interruptions."},
 	{bootTime, histogram, []string{labelCloud, labelPhase}, ofBoots,
