@@ -45,7 +45,7 @@ func TestReasons(t *testing.T) {
 		return codes
 	}
 	t.Run("docs/reasons.md has every code and no other, in the same order", func(t *testing.T) {
-		got := read(t, "Why something waits", "States of the fleet, clouds and offerings", "Why something ended or is going")
+		got := read(t, "Why something waits", "States of the fleet, clouds and offerings", "Why something ended or is ending")
 		if want := reasonCodes(t); !slices.Equal(got, want) {
 			t.Errorf("the page has %v, want %v as in reason.go", got, want)
 		}
