@@ -113,9 +113,10 @@ func (e *Engine) accepted(in *fleet.Member) {
 	e.touch(in)
 }
 
-// chosen sets the candidates that are left of an instance's. The others no longer count against limits.
+// chosen sets the candidates that are left of an instance's. The others no longer count against limits, and budgets
+// commit less once it exists.
 func (e *Engine) chosen(in *fleet.Member, left []drover.Offering) {
-	if len(in.Candidates) > 1 && (len(e.limits(in.Cloud).Limits) > 0 || e.limitsUsers()) {
+	if e.limited() || len(in.Candidates) > 1 && (len(e.limits(in.Cloud).Limits) > 0 || e.limitsUsers()) {
 		e.pending.Plan = true
 	}
 	in.Candidates = left
