@@ -43,6 +43,7 @@ func TestOpen(t *testing.T) {
 		{"an unknown protocol is refused", `command: [x], protocol: telepathy`, "", "telepathy"},
 		{"the timeout must be positive", `command: [x], timeout: 0s`, "", "timeout"},
 		{"an unknown value of host_keys is refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
+		{"an unknown format of notices is refused", "", `{"result": {"notices": "smoke"}}`, `notices is "smoke", which is not one of ec2, gce, azure, file`},
 		{"a billing period must be at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"an unknown call is refused", "", `{"result": {"calls": ["dance"]}}`, "dance"},
 		{"stop_saves requires stop_start", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
