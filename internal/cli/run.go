@@ -62,7 +62,7 @@ the exit code is 130.`,
   drover run --resume --failed           # rerun failed jobs, once the cause is fixed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") {
-				args, err := f.whichRun(cmd, args)
+				args, err := f.whichRun(a, cmd, args)
 				if err != nil {
 					return err
 				}
@@ -120,7 +120,7 @@ func addSpot(cmd *cobra.Command, spot *string) {
 const lastOfFolder = "last"
 
 // whichRun determines which run is resumed, and returns the remaining arguments.
-func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, err error) {
+func (f *runFlags) whichRun(a *app, cmd *cobra.Command, args []string) (rest []string, err error) {
 	switch {
 	case f.resume != lastOfFolder:
 	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
@@ -130,7 +130,7 @@ func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, e
 		if err != nil {
 			return nil, err
 		}
-		f.resume, err = lastRun(cmd.Context(), here, f.failed)
+		f.resume, err = a.lastRun(cmd.Context(), here, f.failed)
 		return args, err
 	}
 	return args, nil

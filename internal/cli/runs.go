@@ -154,17 +154,20 @@ func (r *runRow) count(ctx context.Context, db string) error {
 }
 
 // lastRun returns the latest run that was started in a folder and that no process drives: a finished one with failures,
-// or an unfinished one.
-func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
-	list, err := listRuns(ctx)
-	if err != nil {
-		return "", err
-	}
+// or an unfinished one. If there are others that cannot be read, it prints which.
+func (a *app) lastRun(ctx context.Context, folder string, failed bool) (string, error) {
+	list, unread := listRuns(ctx)
 	list = slices.DeleteFunc(list, func(r runRow) bool { return r.Folder != folder })
 	for _, r := range list {
 		if r.State != runRunning && failed == (r.State == runFailed) {
+			if unread != nil {
+				fmt.Fprintf(a.err, "resuming run %s; others cannot be read: %s\n", r.Run, drover.SanitizeLines(unread.Error()))
+			}
 			return r.Run, nil
 		}
+	}
+	if unread != nil {
+		return "", unread // it may be the wanted one
 	}
 	none := drover.Errorf(drover.KindNotFound, "no run that began in this folder can be resumed")
 	switch {
