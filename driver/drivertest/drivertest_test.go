@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -454,6 +455,39 @@ func TestCheckThatCannotCleanUpIsNotSkipped(t *testing.T) {
 	h.NoLogin = true
 	if err := find(t, "the installed key").Run(t.Context(), h); err == nil || errors.Is(err, drivertest.ErrSkipped) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckDestroysWhateverItCan(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		kind       drover.ErrorKind
+		failures   int // of the calls for the first instance
+		left       int
+	}{
+		{"a destroy request that fails for a passing reason is repeated", "", drover.KindRateLimit, 1, 0},
+		{"a destroy request that keeps failing is reported, and the other instances are destroyed", "destroy suite/check-", drover.KindInvalid, 100, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, first, failures := &account{instances: map[string]*fake{}}, "", tt.failures
+			h := drivertest.Harness{Fleet: "suite", Patience: 10 * time.Second, Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
+				c := a.open(fleet)
+				return altered{Cloud: c, destroy: func(ctx context.Context, id string) error {
+					if first = cmp.Or(first, id); id == first && failures > 0 {
+						failures--
+						return drover.Errorf(tt.kind, "not now")
+					}
+					return c.Destroy(ctx, id)
+				}}, nil
+			}}
+			err := find(t, "a list filtered by tags").Run(t.Context(), h)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+			if len(a.instances) != tt.left {
+				t.Errorf("left: %v", a.instances)
+			}
+		})
 	}
 }
 

@@ -62,6 +62,7 @@ func (h Harness) begin(ctx context.Context) (*trial, error) {
 // end destroys everything that the trial created and everything else in its fleet, until none of it is listed.
 func (t *trial) end(ctx context.Context) error {
 	var listed map[string]driver.Instance
+	patient := middleware.WithRetry(t.cloud) // without an engine, nothing else repeats a call
 	err := t.eventually(ctx, "everything that was created is gone", func(ctx context.Context) (_ bool, err error) {
 		listed, err = t.list(ctx, t.fleetTags())
 		if own, ok := t.cloud.(*middleware.FleetCloud); ok {
@@ -71,7 +72,9 @@ func (t *trial) end(ctx context.Context) error {
 		}
 		ids := slices.Concat(t.made, slices.Collect(maps.Keys(listed)))
 		for _, id := range ids {
-			err = errors.Join(err, t.cloud.Destroy(ctx, id))
+			if failed := patient.Destroy(ctx, id); failed != nil {
+				err = errors.Join(err, fmt.Errorf("destroy %s: %w", id, failed))
+			}
 		}
 		if err != nil {
 			return false, fmt.Errorf("clean up: %w", err)
