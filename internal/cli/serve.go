@@ -85,6 +85,6 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	return daemon.Serve(ctx, daemon.Options{
 		Program: a.program, File: a.config, Load: func() (*config.Config, error) { return a.loadConfig(a.config, "") },
-		Drain: f.drain, Trust: f.trust, Status: f.status, Log: log, Simulator: newSimulator,
+		Drain: f.drain, Trust: f.trust, Status: f.status, Log: log, Simulator: a.newSimulator,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"drover"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/daemon"
 	"drover/internal/human"
 	"drover/internal/simulate"
 	"drover/internal/trace"
@@ -16,12 +17,13 @@ import (
 
 // simulator simulates configurations for the dashboard, with the current types and prices of the controller's clouds.
 type simulator struct {
-	inUse  func() *config.Config
-	clouds func() []control.Cloud
+	program daemon.Program
+	inUse   func() *config.Config
+	clouds  func() []control.Cloud
 }
 
-func newSimulator(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator {
-	return simulator{inUse, clouds}
+func (a *app) newSimulator(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator {
+	return simulator{a.program, inUse, clouds}
 }
 
 // mostTried limits the jobs that are simulated for a page.
@@ -38,6 +40,9 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 	_, dir := s.inUse().Source()
 	edited, err := config.Parse("the edited configuration", []byte(ask.Configuration), dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.program.CheckKeys(edited); err != nil {
 		return nil, err
 	}
 	models := simulate.DefaultModels

@@ -17,13 +17,8 @@ func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff dr
 	if err != nil {
 		return diff, err
 	}
-	if err := d.Program.Check(c); err != nil {
+	if err := d.Program.CheckKeys(c); err != nil {
 		return diff, err
-	}
-	for _, cloud := range c.Clouds {
-		if err := d.Program.Drivers[cloud.Driver].CheckKeys(cloud); err != nil {
-			return diff, err
-		}
 	}
 	clouds := d.fleet.Controller.Clouds()
 	if err := checkDrivers(c, clouds); err != nil {

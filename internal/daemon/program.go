@@ -32,6 +32,19 @@ func (k Kind) CheckKeys(c config.Cloud) error {
 	return c.Decode(reflect.New(reflect.TypeOf(k.Keys)).Interface())
 }
 
+// CheckKeys refuses a configuration that names an unknown driver, or whose drivers cannot read their own keys.
+func (p Program) CheckKeys(c *config.Config) error {
+	if err := p.Check(c); err != nil {
+		return err
+	}
+	for _, cloud := range c.Clouds {
+		if err := p.Drivers[cloud.Driver].CheckKeys(cloud); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Build describes the build of a program.
 type Build struct {
 	Version string `json:"version"`
