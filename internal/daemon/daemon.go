@@ -153,7 +153,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 }
 
 func (d *daemon) dashboard(key [32]byte) web.Config {
-	b := web.Config{Fleet: d.config.Fleet, Key: key, Secure: strings.HasPrefix(d.config.URL, "https://")}
+	b := web.Config{Fleet: d.config.Fleet, Key: key, Secure: strings.HasPrefix(d.config.URL, "https://"), Shared: d.config.Auth.Shared}
 	if d.Simulator != nil {
 		b.Simulator = d.Simulator(d.inUse.Load, d.fleet.Controller.Clouds)
 	}

@@ -27,6 +27,9 @@ const costLines = 30
 func (h *Handler) costs(ctx context.Context, r *request) (any, error) {
 	q := r.URL.Query()
 	p := costPage{By: cmp.Or(q.Get("by"), "user"), Label: q.Get("label"), Since: cmp.Or(q.Get("since"), "24h"), Kinds: drover.CostsBy(), Sinces: []string{"24h", "7d", "30d", "month"}}
+	if !h.cfg.Shared && !r.may(drover.RoleOperate) { // labels are private to their users
+		p.Kinds = slices.DeleteFunc(p.Kinds, func(by drover.CostBy) bool { return by == drover.CostByLabel })
+	}
 	if !slices.Contains(p.Sinces, p.Since) { // each name has a sum of its own
 		p.Since = p.Sinces[0]
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Secure       bool                                     // browsers use only https
 	Log          *slog.Logger
 	Simulator    Simulator // nil: there is no such page
+	Shared       bool      // every token reads what belongs to any user
 }
 
 // Handler serves the pages.

@@ -642,6 +642,18 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+	t.Run("only those who may read all labels can group costs by label", func(t *testing.T) {
+		for role, want := range map[drover.Role]bool{drover.RoleView: false, drover.RoleSubmit: false, drover.RoleOperate: true} {
+			if _, text, _ := letIn(t, &fake{}, role).get("/costs"); strings.Contains(text, `<option value="label"`) != want {
+				t.Errorf("%s: offered: %v", role, !want)
+			}
+		}
+		b := letIn(t, &fake{}, drover.RoleView)
+		b.h.cfg.Shared = true
+		if _, text, _ := b.get("/costs"); !strings.Contains(text, `<option value="label"`) {
+			t.Error("not offered, although everything is shared")
+		}
+	})
 	t.Run("costs are added up only for the periods that there are", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		for _, since := range []string{"24h", "a", "b"} {
