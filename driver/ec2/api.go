@@ -339,14 +339,25 @@ type credentials struct{ aws.CredentialsProvider }
 // Retrieve retrieves the credentials.
 func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.CredentialsProvider.Retrieve(ctx)
-	var answer interface{ HTTPStatusCode() int }
 	switch {
 	case err == nil || ctx.Err() != nil:
-	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError:
+	case isOutage(err):
 		err = drover.Errorf(drover.KindTransient, "retrieve AWS credentials: %v", err)
 	default:
 		e := drover.Errorf(drover.KindAuthentication, "no AWS credentials: %v", err)
 		return found, e.WithHint("give the controller a role, or run aws configure")
 	}
 	return found, err
+}
+
+// isOutage reports whether the service that issues credentials has failed or cannot be reached. The metadata service is
+// not an example: outside EC2, it can never be reached.
+func isOutage(err error) bool {
+	var answer interface{ HTTPStatusCode() int }
+	if errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError {
+		return true
+	}
+	var unsent interface{ ConnectionError() bool }
+	var op *smithy.OperationError
+	return errors.As(err, &unsent) && unsent.ConnectionError() && !(errors.As(err, &op) && op.ServiceID == imds.ServiceID)
 }

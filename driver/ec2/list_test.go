@@ -1,7 +1,9 @@
 package ec2
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
@@ -317,16 +320,35 @@ func TestOpen(t *testing.T) {
 		}
 	})
 	t.Run("credentials that AWS refuses are an authentication error, but not those that it cannot issue at the moment", func(t *testing.T) {
-		for status, want := range map[int]drover.ErrorKind{403: drover.KindAuthentication, 503: drover.KindTransient} {
+		const refused = "<ErrorResponse><Error><Code>X</Code></Error></ErrorResponse>"
+		for _, tt := range []struct {
+			client aws.HTTPClient
+			want   drover.ErrorKind
+		}{{says{403, strings.NewReader(refused)}, drover.KindAuthentication}, {says{503, strings.NewReader(refused)}, drover.KindTransient}, {unreachable{}, drover.KindTransient}} {
 			o := options(t, "fleet", "", t.TempDir())
 			token := t.TempDir() + "/token"
 			drivertest.Must(t, os.WriteFile(token, []byte("x"), 0o600))
 			t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token)
 			t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/drover")
 			os.Unsetenv("AWS_ACCESS_KEY_ID")
-			c, err := open(t.Context(), o, says{status, strings.NewReader("<ErrorResponse><Error><Code>X</Code></Error></ErrorResponse>")})
+			c, err := open(t.Context(), o, tt.client)
 			drivertest.Must(t, err)
-			drivertest.ListFails(t, c, want)
+			drivertest.ListFails(t, c, tt.want)
 		}
 	})
+	t.Run("an unreachable metadata service means that there are no credentials", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		os.Unsetenv("AWS_ACCESS_KEY_ID")
+		t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+		c, err := open(t.Context(), o, unreachable{})
+		drivertest.Must(t, err)
+		drivertest.ListFails(t, c, drover.KindAuthentication)
+	})
+}
+
+// unreachable is a network without connections.
+type unreachable struct{}
+
+func (unreachable) Do(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 }
