@@ -131,7 +131,7 @@ func TestManifests(t *testing.T) {
 		}
 	})
 	t.Run("the autoscaler has the flags that Drover needs", func(t *testing.T) {
-		for _, flag := range []string{"--cloud-provider=externalgrpc", "--cloud-config=/etc/drover/cloud-config", "--max-node-provision-time=12m0s"} {
+		for _, flag := range []string{"--cloud-provider=externalgrpc", "--cloud-config=/etc/drover/cloud-config", "--enforce-node-group-min-size", "--max-node-provision-time=12m0s"} {
 			if !slices.Contains(pod.Containers[0].Command, flag) {
 				t.Errorf("%q lacks %s", pod.Containers[0].Command, flag)
 			}
