@@ -167,10 +167,12 @@ func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos
 	return all, nil
 }
 
-// NodeGroupForNode returns a node's group: none, unless its provider id is that of a group's instance.
+// NodeGroupForNode returns a node's group: none, unless its provider id is that of a group's instance. A node that Drover
+// drains is in none either: it no longer counts towards its group's target, but the autoscaler would count it there, and
+// so request a node too many.
 func (s *Server) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
-	g, _ := s.now().Find(r.GetNode().GetProviderID())
-	if g == nil || g.Gone {
+	g, n := s.now().Find(r.GetNode().GetProviderID())
+	if g == nil || g.Gone || n.Leaving != nil && n.Joined {
 		return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 	}
 	return &protos.NodeGroupForNodeResponse{NodeGroup: message(g, "")}, nil

@@ -89,6 +89,15 @@ func TestTraps(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a node that Drover drains is in no group, or the autoscaler would count it towards the target and request a node too many", func(t *testing.T) {
+		f := twoGroups()
+		f.groups[0].Nodes[0].Leaving = &drover.Reason{Text: "the template has changed"}
+		f.show()
+		got, err := asked(t, f, false).NodeGroupForNode(within(t), &protos.NodeGroupForNodeRequest{Node: node("c:///1")})
+		if err != nil || got.NodeGroup.Id != "" {
+			t.Errorf("the node is in %v (%v)", got, err)
+		}
+	})
 	t.Run("a deletion lowers the target before it is answered, or the autoscaler would request the node again", func(t *testing.T) {
 		c, ctx := asked(t, twoGroups(), false), within(t)
 		_, err := c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{node("c:///1")}})
