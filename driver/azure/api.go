@@ -122,7 +122,7 @@ func connect(c Config, world outside, metric func(string, error)) (a *api, err e
 	}
 	a.arm, err = arm.NewClient("drover", "v1.0.0", credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "setting up the Azure client: %v", err)
+		return nil, drover.Errorf(drover.KindInvalid, "set up the Azure client: %v", err)
 	}
 	return a, nil
 }

@@ -127,7 +127,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 		return c.api.Droplets.ListByName(ctx, r.Name, o)
 	})
 	if err != nil {
-		return in, false, errs.Classify("looking for a Droplet with this name", err)
+		return in, false, errs.Classify("look for a Droplet with this name", err)
 	}
 	if strings.HasPrefix(r.Candidates[0].ProviderType, "gpu-") {
 		gpus, err := c.withGPUs(ctx)
@@ -150,5 +150,5 @@ func (c *cloud) addKey(ctx context.Context, key, print string) error {
 	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
 		return nil
 	}
-	return errs.Classify("adding the login key", err)
+	return errs.Classify("add the login key", err)
 }

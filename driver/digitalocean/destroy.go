@@ -14,7 +14,7 @@ import (
 // Destroy deletes a Droplet with its disk and addresses, and then the tags that no other Droplet has. If it is
 // interrupted, Leftovers finds the remaining tags.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	doing := "destroying " + id
+	doing := "destroy instance " + id
 	n, ok := number(id)
 	if !ok {
 		return nil // no Droplet ever had this id
@@ -53,7 +53,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 
 // bring brings a Droplet to a status, unless it already has it: DigitalOcean refuses a repeated action.
 func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Context, int) (*godo.Action, *godo.Response, error)) error {
-	doing := "changing " + id + " to " + status
+	doing := "change instance " + id + " to " + status
 	d, err := c.droplet(ctx, id)
 	if err == nil && d.Status != status {
 		_, _, err = do(ctx, d.ID)
@@ -71,7 +71,7 @@ const (
 // tags that instances have in common.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(ctx, c.api.Tags.List)
-	err = errs.Classify("listing tags", err)
+	err = errs.Classify("list tags", err)
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
 		if w, ours := words.Parse(tag.Name); ours && w.Fleet == fleet && !borne(tag) {
@@ -84,7 +84,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			all = append(all, driver.Leftover{Kind: leftoverKey, ID: key.Fingerprint, Tags: of, Shared: true})
 		}
 	}
-	return all, errors.Join(err, errs.Classify("listing login keys", failed))
+	return all, errors.Join(err, errs.Classify("list login keys", failed))
 }
 
 // borne reports whether anything has a tag. If DigitalOcean does not report that, something may have it.
@@ -94,10 +94,10 @@ func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Cou
 func (c *cloud) Remove(ctx context.Context, l driver.Leftover) error {
 	switch l.Kind {
 	case leftoverTag:
-		return errs.Gone("removing the tag "+l.ID, c.removeTag(ctx, l.ID))
+		return errs.Gone("remove tag "+l.ID, c.removeTag(ctx, l.ID))
 	case leftoverKey:
 		_, err := c.api.Keys.DeleteByFingerprint(ctx, l.ID)
-		return errs.Gone("removing the login key "+l.ID, err)
+		return errs.Gone("remove login key "+l.ID, err)
 	}
 	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", l.Kind)
 }

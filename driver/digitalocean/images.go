@@ -37,7 +37,7 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 		err = errors.New("the response contains no image")
 	}
 	if err != nil {
-		return nil, errs.Gone("looking for the image "+ref, err)
+		return nil, errs.Gone("look for image "+ref, err)
 	}
 	return []driver.Image{imageFrom(*found)}, nil
 }
@@ -47,7 +47,7 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
 		some, err := pages(ctx, list)
 		if err != nil {
-			return nil, errs.Classify("listing images", err)
+			return nil, errs.Classify("list images", err)
 		}
 		for _, i := range some {
 			if kit.MatchGlob(ref, i.Name) || kit.MatchGlob(ref, i.Slug) {

@@ -18,7 +18,7 @@ import (
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// Reserve calls for the first page, for as many pages as last time, and for the list of instances with GPUs.
 	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
-		return nil, errs.Classify("listing Droplets", err)
+		return nil, errs.Classify("list Droplets", err)
 	}
 	last := 0
 	defer func() { c.lastPage.Store(int32(last)) }()
@@ -32,7 +32,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		return c.api.Droplets.List(ctx, o)
 	})
 	if err != nil {
-		return nil, errs.Classify("listing Droplets", err)
+		return nil, errs.Classify("list Droplets", err)
 	}
 	gpus, err := c.withGPUs(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		err = drover.Errorf(drover.KindNotFound, "it is archived")
 	}
 	if err != nil {
-		return driver.Instance{}, errs.Classify("describing "+id, err)
+		return driver.Instance{}, errs.Classify("describe instance "+id, err)
 	}
 	return instance(*d), nil
 }
@@ -73,7 +73,7 @@ func (c *cloud) droplet(ctx context.Context, id string) (*godo.Droplet, error) {
 
 func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 	all, err := pages(ctx, c.api.Droplets.ListWithGPUs)
-	return all, errs.Classify("listing Droplets with GPUs", err)
+	return all, errs.Classify("list Droplets with GPUs", err)
 }
 
 // states translates DigitalOcean's states.
@@ -113,7 +113,7 @@ func number(id string) (int, bool) {
 // SetTags replaces a Droplet's Drover tags; others stay. It adds new tags before it removes old ones, so that the
 // Droplet always has some.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	doing := "tagging " + id
+	doing := "tag instance " + id
 	wanted, err := words.Write(tags, time.Now())
 	if err != nil {
 		return err

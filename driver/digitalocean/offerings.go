@@ -21,7 +21,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	sizes, err := pages(ctx, c.api.Sizes.List)
 	if err != nil {
-		return nil, errs.Classify("listing sizes", err)
+		return nil, errs.Classify("list sizes", err)
 	}
 	seen := map[string]bool{}
 	for _, size := range sizes {
@@ -44,7 +44,7 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 func priceOf(size godo.Size) (drover.Money, error) {
 	price, err := drover.ParseMoney(strconv.FormatFloat(size.PriceHourly, 'f', -1, 32))
 	if err != nil || price <= 0 {
-		return 0, drover.Errorf(drover.KindTransient, "listing sizes: %s has an invalid price: %v", size.Slug, size.PriceHourly)
+		return 0, drover.Errorf(drover.KindTransient, "list sizes: %s has an invalid price: %v", size.Slug, size.PriceHourly)
 	}
 	return price, nil
 }

@@ -272,7 +272,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 	}
 	content, err := json.Marshal(data)
 	if err != nil {
-		return "", drover.Errorf(drover.KindInvalid, "writing the launch template: %v", err)
+		return "", drover.Errorf(drover.KindInvalid, "write the launch template: %v", err)
 	}
 	name := c.nameOf(string(content))
 	err = c.once(ctx, name, func() error {

@@ -139,7 +139,7 @@ func (se *session) send() {
 		select {
 		case line := <-se.requests:
 			if _, err := se.in.Write(line); err != nil {
-				se.fail(fmt.Errorf("writing to the driver program: %w", err))
+				se.fail(fmt.Errorf("write to the driver program: %w", err))
 				se.signal(syscall.SIGKILL)
 				return
 			}
