@@ -132,7 +132,7 @@ func (e *Engine) summarizeOffers(c *Cloud, free, paid []drover.Offering) Verdict
 	}
 	text := "it has " + countOf(there, "instance")
 	if most := e.limits(c.Name).MaxInstances; most > 0 {
-		text = fmt.Sprintf("it has %s of at most %d", countOf(there, "instance"), most)
+		text = fmt.Sprintf("it has %d of at most %s", there, countOf(most, "instance"))
 	}
 	if coming > 0 {
 		text += fmt.Sprintf(", %d starting", coming)
