@@ -281,7 +281,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: clouds, folders, API, configuration reloads",
-		ours: []string{"internal/atomicfile", "internal/backoff", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/configimport", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
+		ours: []string{"internal/atomicfile", "internal/backoff", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/configimport", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/human", "internal/kubenodes", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 	},
 	"internal/preview": {
@@ -293,7 +293,7 @@ var layers = map[string]layer{
 		ours: []string{"internal/backoff", ".", "driver", "driver/middleware", "internal/config", "internal/control", "internal/daemon", "internal/human", "internal/remote", "internal/store"},
 	},
 	"internal/human": {
-		does: "formats times, spans, money and counts for people",
+		does: "formats times, spans, money, counts and lists for people",
 		ours: []string{"."},
 	},
 	"internal/cli": {

@@ -21,7 +21,7 @@ controller's own host, with its configuration; the controller may be running. To
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.config == "" {
-				return drover.Errorf(drover.KindInvalid, "no configuration given, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration specified, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
 			}
 			_, folder, err := a.daemon()
 			if err != nil {

@@ -40,7 +40,7 @@ func (l priceLists) Set(given string) error {
 		cloud, file = "", given
 	}
 	if _, twice := l[cloud]; twice {
-		return drover.Errorf(drover.KindInvalid, "--catalogue was given twice for the same cloud").WithHint("write --catalogue CLOUD=FILE.csv for each cloud")
+		return drover.Errorf(drover.KindInvalid, "--catalogue was given twice for the same cloud").WithHint("use --catalogue CLOUD=FILE.csv for each cloud")
 	}
 	prices, err := trace.OpenPrices(file)
 	l[cloud] = priceList{file, prices}

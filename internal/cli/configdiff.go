@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drover"
 	"drover/internal/config"
 	"drover/internal/daemon"
+	"drover/internal/human"
 )
 
 func (a *app) configDiff() *cobra.Command {
@@ -83,7 +83,7 @@ func (a *app) printDiff(d drover.ConfigDiff) error {
 		}
 	}
 	if len(d.Restart) > 0 {
-		fmt.Fprintf(a.out, "\nA running controller would reject the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
+		fmt.Fprintf(a.out, "\nA running controller would reject the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(human.And(d.Restart)))
 	}
 	if len(d.Fates) == 0 {
 		return nil

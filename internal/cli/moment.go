@@ -52,7 +52,7 @@ func describeMoment(f *facts, m *replay.Moment) {
 		f.add("write", brief(w))
 	}
 	for _, e := range m.Decision.Effects {
-		f.add("do", effectWords(e))
+		f.add("effect", effectWords(e))
 	}
 	for _, n := range m.Decision.Notes {
 		f.add("note", n.Text)

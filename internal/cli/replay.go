@@ -95,7 +95,7 @@ func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
 		return r, nil
 	}
 	if !slices.Contains([]output{outputTable, outputJSON, outputYAML}, a.output) {
-		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("use -o json or -o yaml, or omit -o")
+		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("use -o json or -o yaml, or leave out -o")
 	}
 	r.Step = a.showStep
 	return r, nil

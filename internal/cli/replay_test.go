@@ -43,8 +43,8 @@ func TestReplayOfADifferentDecision(t *testing.T) {
 	t.Run("prints the event and the difference, and exits with 1", func(t *testing.T) {
 		r := p.run("replay", "other.gz")
 		want := []string{
-			"differently", "happened:    configured settings (clouds: 1", "recorded:    no writes, no actions", "now:         does list offerings, list instances",
-			"differs in:  effects", "do:          list instances cloud here",
+			"differently", "happened:    configured settings (clouds: 1", "recorded:    no writes, no effects", "now:         does list offerings, list instances",
+			"differs in:  effects", "effect:      list instances cloud here",
 		}
 		for _, text := range want {
 			if !strings.Contains(r.out.String(), text) {

@@ -48,7 +48,7 @@ func outlineWords(outline string) string {
 		}
 	}
 	if len(said) == 0 {
-		return "no writes, no actions"
+		return "no writes, no effects"
 	}
 	return strings.Join(said, "; ")
 }

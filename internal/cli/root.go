@@ -215,9 +215,9 @@ func (o output) check(cmd *cobra.Command) error {
 		if cmd.Annotations[hasNames] != "" {
 			return nil
 		}
-		return drover.Errorf(drover.KindInvalid, "%s does not support -o name", cmd.CommandPath()).WithHint("use -o json, yaml or wide, or omit -o")
+		return drover.Errorf(drover.KindInvalid, "%s does not support -o name", cmd.CommandPath()).WithHint("use -o json, yaml or wide, or leave out -o")
 	}
-	return drover.Errorf(drover.KindInvalid, "--output %s is not valid", string(o)).WithHint("use -o json, yaml, name or wide, or omit -o")
+	return drover.Errorf(drover.KindInvalid, "--output %s is not valid", string(o)).WithHint("use -o json, yaml, name or wide, or leave out -o")
 }
 
 // forPrograms reports whether the output is for a program.

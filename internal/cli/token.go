@@ -57,7 +57,7 @@ func lifetime(text string) (time.Duration, error) {
 	}
 	d, err := config.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a valid duration", text).WithHint("use 12h or 30d, or omit --expires")
+		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a valid duration", text).WithHint("use 12h or 30d, or leave out --expires")
 	}
 	return d, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover"
+	"drover/internal/human"
 )
 
 // flagFault explains an error in a flag by what the flag accepts.
@@ -119,7 +120,9 @@ func wantArgs(least, most int, what string) cobra.PositionalArgs {
 		switch {
 		case len(args) < least:
 			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
-		case most >= 0 && len(args) > most && (most == 0 || what == ""):
+		case most == 0 && len(args) > 0 && what != "":
+			return drover.Errorf(drover.KindInvalid, "%s takes %s, but got %s", cmd.CommandPath(), what, args[0]).WithHint("leave one of them out")
+		case most >= 0 && len(args) > most && what == "":
 			return drover.Errorf(drover.KindInvalid, "%s takes no arguments, but got %s", cmd.CommandPath(), args[most]).WithHint("%s", hint)
 		case most >= 0 && len(args) > most:
 			return drover.Errorf(drover.KindInvalid, "%s takes only %s, but also got %s", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
@@ -139,7 +142,7 @@ func missingFlags(cmd *cobra.Command) error {
 	if missing == nil {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), strings.Join(missing, " and ")).
+	return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), human.And(missing)).
 		WithHint("for example: %s", firstLine(cmd.Example))
 }
 

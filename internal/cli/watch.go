@@ -42,7 +42,7 @@ func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*a
 		return once(a)
 	}
 	if w.every < 0 {
-		return drover.Errorf(drover.KindInvalid, "--watch is %v, but must not be negative", w.every).WithHint("write --watch=2s")
+		return drover.Errorf(drover.KindInvalid, "--watch is %v, but must not be negative", w.every).WithHint("use --watch=2s")
 	}
 	tick := time.NewTicker(max(w.every, 100*time.Millisecond))
 	defer tick.Stop()

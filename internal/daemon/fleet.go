@@ -185,7 +185,7 @@ func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (there, reme
 	listed, all := f.listed(ctx, o)
 	switch {
 	case len(recorded) > 0 && (listed != "" || !all):
-		there, remedy = fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), "if there is none, destroy them by other means, and start again"
+		there, remedy = fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), "if there is none, destroy the instances by other means, then start again"
 	case len(recorded) == 0 && listed != "":
 		there, remedy = listed, "drover gc --without-state lists the instances, and destroys them with --destroy"
 	}

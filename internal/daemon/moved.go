@@ -33,8 +33,8 @@ func checkMoved(ctx context.Context, c *config.Config, fleet string, before, now
 	}
 	for _, id := range lost {
 		if slices.Contains(old, id) {
-			return c.Fault("clouds."+now.Name, fmt.Sprintf("as it is configured now, this cloud does not have instance %s, which it has as configured before", id),
-				"put its configuration back, and add another region or account under another name")
+			return c.Fault("clouds."+now.Name, fmt.Sprintf("the cloud lists instance %s with its earlier configuration, but not with this one", id),
+				"restore the configuration of this cloud, and add the other region or account as another cloud")
 		}
 	}
 	return nil

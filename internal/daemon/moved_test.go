@@ -67,7 +67,7 @@ func TestACloudKeepsItsInstances(t *testing.T) {
 	go func() { ended <- serve() }()
 	log.await(t, "adopted instance lab-1", 1)
 
-	const missing = "this cloud does not have instance i-1"
+	const missing = "the cloud lists instance i-1 with its earlier configuration, but not with this one"
 	configure(t, file, "south")
 	log.await(t, missing, 1)
 	if err := errors.Join(syscall.Kill(os.Getpid(), syscall.SIGTERM), <-ended); err != nil {

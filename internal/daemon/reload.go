@@ -16,6 +16,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/engine"
+	"drover/internal/human"
 	"drover/internal/logkey"
 )
 
@@ -125,7 +126,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	case d.config.Kubernetes.Kubeconfig != "" && c.Kubernetes.Kubeconfig == "":
 		hint = "keep kubernetes: until drover instances lists no nodes, then restart the controller: without this key, nodes are destroyed with their pods"
 	}
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", strings.Join(changed, " and ")).WithHint("%s", hint)
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", human.And(changed)).WithHint("%s", hint)
 }
 
 // fixed returns the keys that differ and that only a restart can change.

@@ -53,7 +53,7 @@ func MakeStateHome() (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return "", drover.Errorf(drover.KindInvalid, "create the folder for the state of runs: %v", err).WithHint("set XDG_STATE_HOME to a folder that this user can write to")
+		return "", drover.Errorf(drover.KindInvalid, "creating the folder for the state of runs: %v", err).WithHint("set XDG_STATE_HOME to a folder that this user can write to")
 	}
 	return home, nil
 }

@@ -31,7 +31,7 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		err := g.unknown(ctx, fleet)
 		if err == nil && g.File == "" && len(g.Found) == 0 {
 			g.Said = true
-			fmt.Fprintf(g.Say, "there is no run %s, and no instance of such a fleet on this computer; to search clouds, add -c FILE\n", fleet)
+			fmt.Fprintf(g.Say, "there is no run %[1]s, and no instance of fleet %[1]s on this computer; to search clouds, add -c FILE\n", fleet)
 		}
 		return err
 	case drover.KindTransient: // its records are locked

@@ -305,7 +305,7 @@ func TestTheInstancesOfARunStayInTheirCloud(t *testing.T) {
 	if err := errors.Join(run.Save(daemon.RunPlan{}), resume(configured("here", "north"))); err != nil {
 		t.Fatal(err)
 	}
-	const missing = "this cloud does not have instance i-1"
+	const missing = "the cloud lists instance i-1 with its earlier configuration, but not with this one"
 	if err := resume(configured("here", "south")); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("the run continued in another region: %v", err)
 	}

@@ -1,9 +1,10 @@
-// Package human formats times, durations, money and counts for people.
+// Package human formats times, durations, money, counts and lists for people.
 package human
 
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"drover"
@@ -74,4 +75,13 @@ func Plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// And lists words: "a", "a and b" or "a, b and c".
+func And(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
