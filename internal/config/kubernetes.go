@@ -166,7 +166,7 @@ func (p Pool) checkGroup(f *faults, n *node) {
 			other := drover.ParseTaint(string(o))
 			return other.Key == t.Key && other.Effect == t.Effect
 		}):
-			f.add(at, fmt.Sprintf("there already is a taint with key %s and effect %s, and a node cannot have two", quote(t.Key), t.Effect), "leave it out")
+			f.add(at, fmt.Sprintf("there is already a taint with key %s and effect %s, and a node cannot have two", quote(t.Key), t.Effect), "leave it out")
 		}
 	}
 }

@@ -178,7 +178,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	}
 	if behind := newest(state).Sub(drover.TimeOf(time.Now())); behind > time.Minute {
 		cfg.Log.Warn("the clock is behind the newest record", logkey.Note, "by "+behind.Round(time.Second).String(),
-			logkey.Hint, "if the clock is wrong, set it; if it was wrong before, destroy idle instances yourself, since they stay until that time")
+			logkey.Hint, "if the clock is wrong, set it; if it was wrong earlier, destroy idle instances yourself: Drover keeps them until the clock reaches the time of that record")
 	}
 	aside, err := cfg.Store.SetAside(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 		}
 		hint := "use the id of a job (drover jobs), or the name of an instance, a cloud or an offering (drover instances, drover offers)"
 		if strings.Contains(subject, "/") {
-			hint = "drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several"
+			hint = "drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; leave out parts or use patterns to select several"
 		}
 		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).WithHint("%s", hint)
 	}

@@ -47,7 +47,7 @@ func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpe
 	case r.Follow:
 		return nil, drover.Errorf(drover.KindInvalid, "follow and attempt cannot be used together")
 	case at < 0:
-		return nil, drover.Errorf(drover.KindNotFound, "job %v has no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
+		return nil, drover.Errorf(drover.KindNotFound, "job %v has no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists its attempts", r.Job)
 	case job.Attempts[at].State.Live():
 		return nil, nil
 	}

@@ -48,7 +48,7 @@ func (c *Controller) pool(ctx context.Context, name string) (drover.Pool, error)
 	}
 	at := slices.IndexFunc(pools, func(p drover.Pool) bool { return p.Name == name })
 	if at < 0 {
-		return drover.Pool{}, drover.Errorf(drover.KindNotFound, "there is no pool %.80q", name).WithHint("drover pools lists them")
+		return drover.Pool{}, drover.Errorf(drover.KindNotFound, "there is no pool %.80q", name).WithHint("drover pools lists all pools")
 	}
 	return pools[at], nil
 }

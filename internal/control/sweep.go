@@ -37,7 +37,7 @@ func (c *Controller) sweepStored(ctx context.Context) {
 		return
 	}
 	if err := errors.Join(c.pruneOld(ctx), c.SweepInputs(ctx, time.Now()), c.Recount(ctx)); err != nil && ctx.Err() == nil {
-		c.cfg.Log.Warn("cannot remove unused inputs and results", logkey.Error, err)
+		c.cfg.Log.Warn("unused inputs and results cannot be removed", logkey.Error, err)
 	}
 }
 

@@ -102,8 +102,8 @@ func (*contentOutput) describe(op *huma.Operation) {
 	text := &huma.Schema{Type: huma.TypeString}
 	tag := map[string]*huma.Param{"ETag": {Schema: text}}
 	op.Responses["200"].Headers = tag
-	op.Responses["206"] = &huma.Response{Description: "the bytes asked for", Content: op.Responses["200"].Content, Headers: map[string]*huma.Param{"ETag": {Schema: text}, "Content-Range": {Schema: text}}}
-	op.Responses["304"] = &huma.Response{Description: "it has not changed", Headers: tag}
+	op.Responses["206"] = &huma.Response{Description: "the requested bytes", Content: op.Responses["200"].Content, Headers: map[string]*huma.Param{"ETag": {Schema: text}, "Content-Range": {Schema: text}}}
+	op.Responses["304"] = &huma.Response{Description: "the file has not changed", Headers: tag}
 	op.Parameters = append(op.Parameters,
 		&huma.Param{Name: "Range", In: "header", Description: "one range of bytes, such as bytes=8-; a request for several returns the entire file", Schema: text},
 		&huma.Param{Name: "If-None-Match", In: "header", Description: "the ETag of an earlier answer, to read the file only if it has changed", Schema: text},

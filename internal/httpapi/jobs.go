@@ -125,7 +125,7 @@ func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOut
 			return nil, drover.Errorf(drover.KindInvalid, "the label %q has no value", cut(label)).WithHint("write label=NAME=VALUE")
 		}
 		if other, twice := f.Labels[key]; twice && other != value {
-			return nil, drover.Errorf(drover.KindInvalid, "the label %q is given twice, but a job has it once", cut(key))
+			return nil, drover.Errorf(drover.KindInvalid, "the label %q is given twice, but a job can have only one value for it", cut(key))
 		}
 		if f.Labels == nil {
 			f.Labels = map[string]string{}

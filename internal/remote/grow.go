@@ -32,13 +32,13 @@ while :; do
 		ext*) $as resize2fs "$device" ;;
 		xfs) $as xfs_growfs / ;;
 		btrfs) $as btrfs filesystem resize max / ;;
-		*) echo "a file system of kind $kind cannot be grown" ;;
+		*) echo "$kind file systems cannot be grown" ;;
 		esac 2>&1
 	)
 	enough "$1" && exit 0
 	tries=$((tries + 1))
 	if [ $tries -ge "$2" ]; then
-		printf 'the root file system has %s KiB, and not %s: %s\n' "$(size)" "$1" "$said" >&2
+		printf 'the root file system has %s KiB, not %s: %s\n' "$(size)" "$1" "$said" >&2
 		exit 1
 	fi
 	sleep 2

@@ -28,8 +28,8 @@ func TestGrowScript(t *testing.T) {
 	for _, tt := range []struct{ name, has, wants, kind, said, calls string }{
 		{"a root that is large enough is left alone", "100", "100", "ext4", "", ""},
 		{"it retries until the instance sees the new size", "20", "108", "ext4", "", "growpart /dev/vda 1\nresize2fs /dev/vda1\ngrowpart /dev/vda 1\nresize2fs /dev/vda1\n"},
-		{"a failure that persists is explained", "20", "108", "xfs", "has 20 KiB, and not 108: no room", "growpart /dev/vda 1\nxfs_growfs /\ngrowpart /dev/vda 1\nxfs_growfs /\ngrowpart /dev/vda 1\nxfs_growfs /\n"},
-		{"an unknown file system is reported", "20", "108", "zfs", "of kind zfs cannot be grown", "growpart /dev/vda 1\ngrowpart /dev/vda 1\ngrowpart /dev/vda 1\n"},
+		{"a failure that persists is explained", "20", "108", "xfs", "has 20 KiB, not 108: no room", "growpart /dev/vda 1\nxfs_growfs /\ngrowpart /dev/vda 1\nxfs_growfs /\ngrowpart /dev/vda 1\nxfs_growfs /\n"},
+		{"an unknown file system is reported", "20", "108", "zfs", "zfs file systems cannot be grown", "growpart /dev/vda 1\ngrowpart /dev/vda 1\ngrowpart /dev/vda 1\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := t.TempDir()

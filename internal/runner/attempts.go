@@ -119,7 +119,7 @@ func checkCommand(m wire.Start) error {
 	}
 	for _, arg := range m.Command {
 		if strings.ContainsRune(arg, 0) {
-			return errors.New("an argument contains a zero byte")
+			return errors.New("an argument contains a NUL byte")
 		}
 	}
 	for key, value := range m.Env {

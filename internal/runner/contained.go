@@ -267,7 +267,7 @@ func (c *contained) exit() drover.Exit {
 	c.pipe.Close()
 	switch {
 	case client.Signaled():
-		return lostContainer(fmt.Errorf("%s, which relayed its output, exited before it", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s, which relayed its output, exited before the container", c.runtime.Name()))
 	case last != nil && last.Code == 0:
 		return *last
 	}
@@ -283,7 +283,7 @@ func (c *contained) exit() drover.Exit {
 	case err != nil:
 		return lostContainer(err)
 	case s.Running:
-		return lostContainer(fmt.Errorf("%s exited before it", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s exited before the container", c.runtime.Name()))
 	}
 	return exitOf(s)
 }

@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.dir, "dir", "", "the runner's folder")
-	flags.StringVar(&o.identity.Fleet, "fleet", "", "the fleet that this instance is in")
+	flags.StringVar(&o.identity.Fleet, "fleet", "", "this instance's fleet")
 	flags.StringVar(&o.identity.Instance, "instance", "", "this instance's name")
 	if err := flags.Parse(args[1:]); err != nil {
 		return o, err

@@ -76,7 +76,7 @@ func (s *Store) Instance(ctx context.Context, now drover.Time, name string) (in 
 			return err
 		}
 		if len(found) == 0 {
-			return drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists them")
+			return drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists all instances")
 		}
 		in = found[0]
 		return tx.QueryRowContext(ctx, `SELECT runner_log FROM instances WHERE id = ?`, in.ID).Scan(into(&in.RunnerLog))

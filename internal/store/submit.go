@@ -164,7 +164,7 @@ func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 			err = tx.QueryRowContext(ctx, `SELECT state FROM jobs WHERE number = ?`, id.Number).Scan(&state)
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
-				return drover.Errorf(drover.KindInvalid, "job %s must run after job %v, which does not exist", spec.Name, id).WithHint("drover jobs lists them")
+				return drover.Errorf(drover.KindInvalid, "job %s must run after job %v, which does not exist", spec.Name, id).WithHint("drover jobs --all lists all jobs")
 			case err != nil:
 				return err
 			case i < len(spec.After) && (state == drover.JobFailed || state == drover.JobCancelled):

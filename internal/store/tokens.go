@@ -53,7 +53,7 @@ func checkToken(now drover.Time, r drover.TokenRequest) error {
 	case !slices.Contains(drover.Roles(), r.Role):
 		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are view, submit, operate and admin")
 	case r.TTL < 0 || now.Add(r.TTL) < now:
-		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("omit the time for a token that does not expire")
+		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("leave out the time for a token that does not expire")
 	}
 	return drover.CheckUser(r.User)
 }
@@ -90,7 +90,7 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
 			return err
 		}
-		return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list lists them")
+		return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list lists all tokens")
 	})
 }
 

@@ -27,7 +27,7 @@ func (s *streams) begin(user string) (done func(), err error) {
 	case s.open[user] >= mostPerUser:
 		return nil, drover.Errorf(drover.KindRateLimit, "you have reached the limit of %d open live pages", mostPerUser)
 	case s.all >= mostStreams:
-		return nil, drover.Errorf(drover.KindRateLimit, "the limit of %d open live pages is reached", mostStreams)
+		return nil, drover.Errorf(drover.KindRateLimit, "the limit of %d open live pages has been reached", mostStreams)
 	}
 	s.all++
 	s.open[user]++
