@@ -87,7 +87,7 @@ configuration's pools for that long, with or without a TRACE.`,
 	flags.StringVar(&f.chart, "chart", "", "write a chart of the fleet, the queue and the cost over time to `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the chart's data to `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (as in the trace) or actual (as they ran)")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot every job may wait for room on a running instance")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long every job may wait for room on a running instance, beyond the time a new one takes to boot")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords(simulate.Expectations...))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

@@ -67,7 +67,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "jobs with a higher `number` start first; 0: do not start the job")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop a job after this time")
 	flags.DurationVar(&f.expected, "expected", 0, "how long a job will probably run; helps to choose instances, but does not stop the job")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot a job may wait for room on a running instance")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long a job may wait for room on a running instance, beyond the time a new one takes to boot")
 }
 
 // work is what a command line runs.

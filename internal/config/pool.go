@@ -34,7 +34,7 @@ type Pool struct {
 	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, and the rest wherever it is cheapest"`
 	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest instances; cheapest: to the cheapest zone"`
 	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to avoid a zone that has run out of capacity"`
-	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance between zones; false: only place new ones accordingly"`
+	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance of zones; false: only new instances restore it"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
 	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's disk"`
 	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`

@@ -228,7 +228,7 @@ type Instances struct {
 	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"the time from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat a destroy request until the cloud no longer lists the instance"`
-	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that does not hear from a controller for this long powers itself off; 0: never"`
+	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance that has no job and does not hear from a controller for this long powers itself off; 0: never"`
 	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is healthy; after two failures in a row the instance gets no more work"`
 	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`
 	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"keep a broken instance for this long, for inspection"`

@@ -10,7 +10,7 @@ type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also list instances that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only instances in one of these states"`
 	Cloud string   `query:"cloud" doc:"only instances in this cloud"`
-	Since string   `query:"since" doc:"only instances that still exist or have gone since this time, such as 2026-11-22T08:00:00Z"`
+	Since string   `query:"since" doc:"only instances that still exist or ceased to exist after this time, such as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only instances with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 

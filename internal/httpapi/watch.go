@@ -99,7 +99,7 @@ type eventsInput struct {
 	Instance    string       `query:"instance" doc:"only events about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
 	Recent      bool         `query:"recent" doc:"end after the recent events instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"at most this many of the recent events, the latest ones; ignored when the stream continues after an interruption; default: all"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only this many of the recent events, counted from the latest; ignored when the stream continues after an interruption; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }

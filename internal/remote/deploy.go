@@ -98,7 +98,7 @@ func readVerdict(r *bufio.Reader) (present bool, err error) {
 			return false, err
 		}
 	}
-	return false, errors.New("the login shell prints too much")
+	return false, errors.New("the login shell prints too much: check its startup files")
 }
 
 // place returns the scripts' first arguments: where the runner is and its checksums.
