@@ -181,7 +181,7 @@ func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string
 	case ways == 0:
 		return nil, drover.Errorf(drover.KindInvalid, "no jobs specified").WithHint("name a JOB, or use --batch NAME or --all")
 	case ways > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all cannot be used together")
+		return nil, drover.Errorf(drover.KindInvalid, "a JOB, --batch and --all cannot be used together").WithHint("use one of them")
 	case len(args) > 0:
 		return jobIDs(args)
 	}

@@ -67,7 +67,7 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	}
 	switch {
 	case len(args) > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "JOB and --batch cannot be used together").WithHint("leave one of them out")
+		return nil, drover.Errorf(drover.KindInvalid, "a JOB and --batch cannot be used together").WithHint("leave one of them out")
 	case len(args) == 0:
 		return files, nil
 	case !doublestar.ValidatePattern(args[0]):

@@ -177,7 +177,7 @@ func (w *waiting) list(ctx context.Context, svc drover.Queue) error {
 		}
 	}
 	for id := range wanted {
-		return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
+		return drover.Errorf(drover.KindNotFound, "there is no job %v", id).WithHint("drover jobs --all lists all jobs")
 	}
 	return nil
 }

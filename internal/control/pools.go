@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"drover"
@@ -34,7 +33,7 @@ func (c *Controller) ResizePool(ctx context.Context, name string, count int, rea
 	if _, err := c.pool(ctx, name); err != nil {
 		return drover.Pool{}, err
 	}
-	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, fmt.Sprintf("pool %s was set to %d", name, count), reason)}
+	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, "resized", reason)}
 	if err := c.wish(ctx, engine.ResizeAsked{Pool: name, Count: count, Reason: why}); err != nil {
 		return drover.Pool{}, err
 	}

@@ -229,7 +229,7 @@ func (s *Store) Sibling(ctx context.Context, number int64, name string) (sibling
 
 // noJob returns the error for an id without a job.
 func noJob(id drover.JobID) *drover.Error {
-	return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
+	return drover.Errorf(drover.KindNotFound, "there is no job %v", id).WithHint("drover jobs --all lists all jobs")
 }
 
 // noElement returns the error for an index that a job does not have.
