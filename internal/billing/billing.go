@@ -26,6 +26,9 @@ type Use struct {
 	Ended   drover.Time // now, if it has not ended
 	CPU     drover.MilliCPU
 	Lost    bool // or interrupted
+
+	Settled bool         // its cost was recorded when it ended; the tariff may have been folded since
+	Cost    drover.Money // in all
 }
 
 // Parts are the parts of a cost.
@@ -50,12 +53,21 @@ func (b Bill) Cost(from, to drover.Time) drover.Money {
 }
 
 // Share returns the attempt's share of that. It is a difference of totals since the attempt's start, so the shares of
-// consecutive periods add up.
+// consecutive periods add up; those of a settled attempt, to its cost.
 func (b Bill) Share(u Use, from, to drover.Time) drover.Money {
 	return b.grown(u, to) - b.grown(u, from)
 }
 
 func (b Bill) grown(u Use, to drover.Time) drover.Money {
+	had := b.had(u, to)
+	if whole := b.had(u, u.Ended); u.Settled && whole > 0 {
+		return u.Cost.Part(int64(had), int64(whole))
+	}
+	return had
+}
+
+// had returns the attempt's share by the tariff until a time.
+func (b Bill) had(u Use, to drover.Time) drover.Money {
 	if b.CPU <= 0 || u.CPU <= 0 {
 		return 0
 	}

@@ -79,6 +79,9 @@ func TestThePartsAddUp(t *testing.T) {
 		var uses []billing.Use
 		for range rapid.IntRange(0, 7).Draw(rt, "uses") {
 			u := billing.Use{Started: moment.Draw(rt, "started"), Ended: moment.Draw(rt, "ended"), CPU: 1000, Lost: rapid.Bool().Draw(rt, "lost")}
+			if rapid.Bool().Draw(rt, "settled") {
+				u.Settled, u.Cost = true, b.Share(u, u.Started, u.Ended)/2
+			}
 			uses = append(uses, u)
 		}
 		from, to := moment.Draw(rt, "from"), moment.Draw(rt, "to")

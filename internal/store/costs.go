@@ -187,9 +187,9 @@ func (b *books) openAccount(in rented) {
 }
 
 // attemptsIn selects the attempts of a period, including unfinished ones.
-const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (
-		SELECT job, instance, started, ended, state FROM attempts WHERE ended > 0 AND ended > ?2
-		UNION ALL SELECT job, instance, started, ended, state FROM attempts WHERE engine IS NOT NULL AND ended = 0
+const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.cost, a.state, j.cpu_milli FROM (
+		SELECT job, instance, started, ended, cost, state FROM attempts WHERE ended > 0 AND ended > ?2
+		UNION ALL SELECT job, instance, started, ended, cost, state FROM attempts WHERE engine IS NOT NULL AND ended = 0
 	) a JOIN jobs j ON j.number = a.job WHERE a.started < ?1`
 
 // charge assigns each attempt its share.
@@ -198,9 +198,10 @@ func (all allBooks) charge(ctx context.Context, tx *sql.Tx) error {
 		var job, instance int64
 		var use billing.Use
 		var state drover.AttemptState
-		if err := row.Scan(&job, &instance, &use.Started, &use.Ended, &state, &use.CPU); err != nil {
+		if err := row.Scan(&job, &instance, &use.Started, &use.Ended, &use.Cost, &state, &use.CPU); err != nil {
 			return err
 		}
+		use.Settled = use.Ended != 0
 		use.Ended = cmp.Or(use.Ended, all[0].now)
 		use.Lost = state == drover.AttemptLost || state == drover.AttemptInterrupted
 		for _, b := range all.during(use.Started, use.Ended) {

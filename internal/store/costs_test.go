@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drover"
+	"drover/internal/billing"
 	"drover/internal/engine"
 )
 
@@ -23,9 +24,9 @@ func paidInstance(id int64, kind string, change ...func(*engine.Instance)) engin
 	return engine.Write{Instance: &in}
 }
 
-func paidAttempt(id drover.JobID, number int, instance int64, state drover.AttemptState, from, to drover.Time) engine.Write {
+func paidAttempt(id drover.JobID, number int, instance int64, state drover.AttemptState, from, to drover.Time, cost drover.Money) engine.Write {
 	a := engine.Attempt{ID: drover.AttemptID{Job: id, Number: number}, Instance: instance, State: state, Started: from, Ended: to}
-	return engine.Write{Attempt: &engine.AttemptRow{Attempt: a}}
+	return engine.Write{Attempt: &engine.AttemptRow{Attempt: a, Cost: cost}}
 }
 
 func goneAt(id int64, at drover.Time) engine.Write {
@@ -34,6 +35,7 @@ func goneAt(id int64, at drover.Time) engine.Write {
 
 func costSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("costs are divided by their purpose", func(t *testing.T) { costParts(t, openers) })
+	t.Run("an attempt keeps its cost when earlier prices are folded", func(t *testing.T) { costFolded(t, openers) })
 	t.Run("an instance that served its pool is not waste because no job ran on it", func(t *testing.T) { costPool(t, openers) })
 	t.Run("prepaid time counts, in a period only once it has passed", func(t *testing.T) { costAhead(t, openers) })
 	t.Run("the parts of any period add up to the bills", func(t *testing.T) { costSums(t, openers) })
@@ -51,9 +53,9 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 	commit(t, s,
 		paidInstance(1, "small"), paidInstance(2, "large", dearer), paidInstance(3, "small", unused),
 		engine.Write{Instance: &engine.Instance{ID: 4, Name: "lab-4", State: drover.InstanceCreating}},
-		paidAttempt(drover.JobID{Number: 1, Index: -1}, 1, 1, drover.AttemptSucceeded, 2*hour, 4*hour),
-		paidAttempt(drover.JobID{Number: 2, Index: 1}, 1, 1, drover.AttemptLost, 4*hour, 7*hour),
-		paidAttempt(drover.JobID{Number: 2, Index: 1}, 2, 2, drover.AttemptRunning, 4*hour, 0),
+		paidAttempt(drover.JobID{Number: 1, Index: -1}, 1, 1, drover.AttemptSucceeded, 2*hour, 4*hour, drover.Dollar/2),
+		paidAttempt(drover.JobID{Number: 2, Index: 1}, 1, 1, drover.AttemptLost, 4*hour, 7*hour, drover.Dollar/2),
+		paidAttempt(drover.JobID{Number: 2, Index: 1}, 2, 2, drover.AttemptRunning, 4*hour, 0, 0),
 		goneAt(1, 6*hour), goneAt(3, 3*hour),
 	)
 	line := func(key, name string, jobs, boot, idle, waste float64) drover.CostLine {
@@ -88,6 +90,30 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 			equal(t, "others", got.Others, c.others)
 			equal(t, "total", got.Total, c.total)
 		})
+	}
+}
+
+// costFolded has an instance whose prices, one dollar and then three, were folded after two jobs had run, one at each.
+func costFolded(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	submitted(t, s)
+	folded := func(in *engine.Instance) {
+		in.Rates = []drover.Rate{{Since: hour, Until: 5 * hour, Paid: 8 * drover.Dollar}}
+	}
+	first, last := drover.JobID{Number: 1, Index: -1}, drover.JobID{Number: 2, Index: 1}
+	commit(t, s, paidInstance(1, "small", folded),
+		paidAttempt(first, 1, 1, drover.AttemptSucceeded, 2*hour, 3*hour, drover.Dollar/4),
+		paidAttempt(last, 1, 1, drover.AttemptSucceeded, 3*hour, 5*hour, 6*drover.Dollar/4))
+	for until, want := range map[drover.Time][2]float64{6 * hour: {.25, 1.5}, 4 * hour: {.25, .75}} {
+		got, err := s.Costs(t.Context(), 6*hour, drover.CostFilter{By: drover.CostByJob, Until: until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs := map[string]float64{}
+		for _, l := range got.Lines {
+			costs[l.Key] = l.Jobs
+		}
+		equal(t, fmt.Sprint("costs until ", until), costs, map[string]float64{"": 0, "1": want[0], "2": want[1]})
 	}
 }
 
@@ -134,25 +160,27 @@ func costSums(t *testing.T, openers func(testing.TB) opener) {
 		submitted(t, s)
 		moment := rapid.Map(rapid.Int64Range(1, 1e14), func(n int64) drover.Time { return drover.Time(n) })
 		var writes, ends []engine.Write
-		tries := 0
+		tries, now := 0, 200*hour
 		for id := range rapid.Int64Range(1, 4).Draw(rt, "instances") {
 			writes = append(writes, paidInstance(id+1, "small", func(in *engine.Instance) {
 				in.Created, in.Price = moment.Draw(rt, "created"), drover.Money(rapid.Int64Range(0, 1e11).Draw(rt, "price"))
 				in.Ready, in.Used = in.Created+moment.Draw(rt, "boot"), rapid.Bool().Draw(rt, "used")
+				bill := billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: now, CPU: in.Resources.CPU}
+				if rapid.Bool().Draw(rt, "gone") {
+					bill.End = in.Created + moment.Draw(rt, "lasted")
+					ends = append(ends, goneAt(in.ID, bill.End))
+				}
 				for range rapid.IntRange(0, 4).Draw(rt, "attempts") {
 					tries++
-					from := in.Created + moment.Draw(rt, "started")
+					use := billing.Use{Started: in.Created + moment.Draw(rt, "started"), CPU: 1000}
+					use.Ended = use.Started + moment.Draw(rt, "took")
 					state := rapid.SampledFrom([]drover.AttemptState{drover.AttemptSucceeded, drover.AttemptLost}).Draw(rt, "state")
 					id := drover.JobID{Number: rapid.Int64Range(1, 3).Draw(rt, "job"), Index: tries}
-					writes = append(writes, paidAttempt(id, 1, in.ID, state, from, from+moment.Draw(rt, "took")))
-				}
-				if rapid.Bool().Draw(rt, "gone") {
-					ends = append(ends, goneAt(in.ID, in.Created+moment.Draw(rt, "lasted")))
+					writes = append(writes, paidAttempt(id, 1, in.ID, state, use.Started, use.Ended, bill.Share(use, use.Started, use.Ended)))
 				}
 			}))
 		}
 		commit(t, s, append(writes, ends...)...)
-		now := drover.Time(time.Hour) * 200
 		total := func(since, until drover.Time) drover.Money {
 			costs, err := s.Costs(t.Context(), now, drover.CostFilter{By: rapid.SampledFrom(drover.CostsBy()).Draw(rt, "by"), Since: since, Until: until})
 			if err != nil {

@@ -34,10 +34,10 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 		}
 		return each(ctx, tx, func(row scanner) error {
 			var instance int64
-			var use billing.Use
+			use := billing.Use{Settled: true}
 			var user string
 			var labels map[string]string
-			if err := row.Scan(&instance, &use.Started, &use.Ended, &use.CPU, &user, into(&labels)); err != nil {
+			if err := row.Scan(&instance, &use.Started, &use.Ended, &use.Cost, &use.CPU, &user, into(&labels)); err != nil {
 				return err
 			}
 			bill, there := bills[instance]
@@ -47,7 +47,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 				}
 			}
 			return nil
-		}, `SELECT a.instance, a.started, a.ended, j.cpu_milli, j.user_name, coalesce(json_extract(j.spec, '$.labels'), '{}')
+		}, `SELECT a.instance, a.started, a.ended, a.cost, j.cpu_milli, j.user_name, coalesce(json_extract(j.spec, '$.labels'), '{}')
 			FROM attempts a JOIN jobs j ON j.number = a.job WHERE a.ended > 0 AND a.ended > ? AND a.engine IS NULL`, since)
 	})
 	return spent, err
