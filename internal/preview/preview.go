@@ -93,8 +93,9 @@ func (f *Preview) Report(b drover.Batch) Report {
 	}
 	r.Waiting = r.Ready
 	var hourly, most drover.Money
+	now := f.Offers() // at reserved prices, while reservations are left
 	for _, in := range f.engine.Instances() {
-		p := f.kind(in)
+		p := f.kind(in, now)
 		at := slices.IndexFunc(r.Rent, func(o Rental) bool { return o.same(p) })
 		if at < 0 {
 			at = len(r.Rent)
@@ -158,10 +159,14 @@ func (p Rental) same(o Rental) bool {
 	return p.Cloud == o.Cloud && p.Zone == o.Zone && p.Type == o.Type && p.Market == o.Market && p.Price == o.Price
 }
 
-// kind returns what an instance is, and its alternative.
-func (f *Preview) kind(in engine.Instance) Rental {
+// kind returns what an instance is, and its alternative among these offers.
+func (f *Preview) kind(in engine.Instance, offers []engine.OfferState) Rental {
 	p := Rental{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
-	for _, o := range f.offerings {
+	for _, s := range offers {
+		o := s.Offering
+		if o.Type.Resources.Disk == 0 && !o.Reserved {
+			o = o.WithVolume(boundDisk(in) - f.problems[0].UsualDisk(o.Cloud))
+		}
 		another := o.Cloud != in.Cloud || o.Type.Name != in.Type.Name || o.Market != in.Market
 		cheaper := p.RunnerUp == nil || o.Price.USD() < p.RunnerUp.Price
 		if another && cheaper && holdsBound(o, in) && f.rentable(o) {
@@ -169,6 +174,14 @@ func (f *Preview) kind(in engine.Instance) Rental {
 		}
 	}
 	return p
+}
+
+// boundDisk returns the disk of all jobs that an instance is rented for.
+func boundDisk(in engine.Instance) (sum drover.Bytes) {
+	for _, b := range in.Reservations {
+		sum += b.Group.Shape.Need.Disk * drover.Bytes(b.Count)
+	}
+	return sum
 }
 
 // rentable reports whether an offering may be rented at the start.
@@ -180,7 +193,7 @@ func (f *Preview) rentable(o drover.Offering) bool {
 func holdsBound(o drover.Offering, in engine.Instance) bool {
 	free := o.Type.Resources
 	if free.Disk == 0 {
-		free.Disk = in.Resources.Disk // its volume gets the same size
+		free.Disk = boundDisk(in) // its volume gets the size that they need
 	}
 	for _, b := range in.Reservations {
 		if !b.Group.Shape.Accepts(o) || free.Times(b.Group.Shape.Need, b.Count) < b.Count {
