@@ -130,7 +130,8 @@ func sign(secret string, now time.Time, body []byte) string {
 	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// client follows a few redirects, uses no proxy, and connects only to public addresses and to allowed hosts.
+// client follows a few redirects, uses no proxy, and connects only to public addresses and to allowed hosts. A redirect
+// that would turn the post into a GET without the message (301, 302, 303) is the answer.
 func (c Config) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout},
@@ -138,6 +139,10 @@ func (c Config) client() *http.Client {
 			if len(via) > maxRedirects {
 				return drover.Errorf(drover.KindInvalid, "more than %d redirects", maxRedirects)
 			}
+			if r.Method != http.MethodPost {
+				return http.ErrUseLastResponse
+			}
+			r.Header.Del("Referer") // the address, which may be a secret
 			return nil
 		},
 	}

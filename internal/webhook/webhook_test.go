@@ -96,6 +96,37 @@ func TestSend(t *testing.T) {
 	})
 }
 
+func TestRedirects(t *testing.T) {
+	status, arrived, referer := 0, "", ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/old" {
+			http.Redirect(w, r, "/new", status)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		arrived, referer = r.Method+" "+string(body), r.Referer()
+	}))
+	defer s.Close()
+	post := func() error {
+		arrived = ""
+		return Post(t.Context(), Config{Trusted: true}, s.URL+"/old?token=s3cret", "", "hello")
+	}
+	t.Run("one that keeps the message is followed, without revealing the first address", func(t *testing.T) {
+		for _, status = range []int{307, 308} {
+			if err := post(); err != nil || arrived != `POST "hello"` || referer != "" {
+				t.Errorf("%d: %q arrived from %q (%v)", status, arrived, referer, err)
+			}
+		}
+	})
+	t.Run("one that would drop the message is a failure", func(t *testing.T) {
+		for _, status = range []int{301, 302, 303} {
+			if err := post(); drover.KindOf(err) != drover.KindInvalid || arrived != "" {
+				t.Errorf("%d: %q arrived (%v)", status, arrived, err)
+			}
+		}
+	})
+}
+
 func TestFormat(t *testing.T) {
 	for to, want := range map[string]string{
 		"https://hooks.slack.com/services/x": `{"text":"batch hello: 2 jobs, 2 succeeded"}`,
