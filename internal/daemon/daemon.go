@@ -117,7 +117,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), Owner()
 	v := d.Program.Build()
 	d.counted = telemetry.New(telemetry.Build{Version: v.Version, Revision: v.Commit, Go: v.Go})
-	if d.traced, err = d.counted.Trace(ctx, d.config.Fleet); err != nil {
+	if d.traced, err = d.counted.Trace(ctx, d.config.Fleet, d.Log); err != nil {
 		return err
 	}
 	d.inUse.Store(d.config)

@@ -3,9 +3,12 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -15,6 +18,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // mostTraced is how many jobs, attempts and instances are each traced at once. Further ones are not traced.
@@ -45,11 +49,13 @@ type instanceSpan struct {
 }
 
 // Trace sends the lives of jobs to the OpenTelemetry collector that the environment names, until end is called. Without
-// one it does nothing.
-func (t *Telemetry) Trace(ctx context.Context, fleet string) (end func(context.Context) error, err error) {
+// one it does nothing. It logs errors; OpenTelemetry would write them to standard error, in its own format.
+func (t *Telemetry) Trace(ctx context.Context, fleet string, log *slog.Logger) (end func(context.Context) error, err error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return func(context.Context) error { return nil }, nil
 	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces were not sent", logkey.Error, err) }))
+	otel.SetLogger(logr.FromSlogHandler(messagesOnly{log.Handler()}))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "traces: %v", err).WithHint("OTEL_EXPORTER_OTLP_ENDPOINT is the URL of an OpenTelemetry collector, such as http://127.0.0.1:4318")
@@ -58,6 +64,15 @@ func (t *Telemetry) Trace(ctx context.Context, fleet string) (end func(context.C
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	t.traces = newTraces(provider)
 	return provider.Shutdown, nil
+}
+
+// messagesOnly drops the attributes of log lines: OpenTelemetry's have the values of environment variables that it
+// cannot read, such as the collector's token.
+type messagesOnly struct{ slog.Handler }
+
+// Handle logs only the message.
+func (m messagesOnly) Handle(ctx context.Context, r slog.Record) error {
+	return m.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "traces: "+r.Message, r.PC))
 }
 
 func newTraces(from trace.TracerProvider) *traces {

@@ -1,10 +1,12 @@
 package telemetry
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -102,11 +104,11 @@ func TestTracesGoToTheCollectorInTheEnvironment(t *testing.T) {
 	}))
 	defer collector.Close()
 	m := New(Build{})
-	if end, err := m.Trace(t.Context(), "lab"); err != nil || m.traces != nil || end(t.Context()) != nil {
+	if end, err := m.Trace(t.Context(), "lab", slog.New(slog.DiscardHandler)); err != nil || m.traces != nil || end(t.Context()) != nil {
 		t.Errorf("without a collector: %v", err)
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	end, err := m.Trace(t.Context(), "lab")
+	end, err := m.Trace(t.Context(), "lab", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,5 +118,25 @@ func TestTracesGoToTheCollectorInTheEnvironment(t *testing.T) {
 	}
 	if text := <-got; !strings.HasPrefix(text, "/v1/traces ") || !strings.Contains(text, "drover.instance") || !strings.Contains(text, "lab-1") {
 		t.Errorf("%q", text)
+	}
+}
+
+func TestErrorsOfTracesAreLogged(t *testing.T) {
+	collector := httptest.NewServer(http.NotFoundHandler())
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=s3cret%zz")
+	var log bytes.Buffer
+	m := New(Build{})
+	end, err := m.Trace(t.Context(), "lab", slog.New(slog.NewJSONHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced(m)
+	if err := end(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if text := log.String(); !strings.Contains(text, "escape header value") || !strings.Contains(text, "traces were not sent") || strings.Contains(text, "s3cret") {
+		t.Errorf("the log is %s", text)
 	}
 }
