@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drover"
 )
 
 // counts are the metrics of what has happened, by name.
@@ -12,8 +14,7 @@ type counts struct {
 	histograms map[string]*prometheus.HistogramVec
 }
 
-// newCounts makes every metric of the table that is counted as it happens. A metric without labels exists from the
-// beginning, as 0.
+// newCounts makes every metric of the table that is counted as it happens.
 func newCounts() counts {
 	c := counts{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}}
 	for _, m := range table {
@@ -24,19 +25,26 @@ func newCounts() counts {
 		default:
 			c.histograms[m.name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, m.labels)
 		}
-		if !m.ofPresent() && len(m.labels) == 0 {
-			c.begin(m)
-		}
 	}
 	return c
 }
 
-func (c counts) begin(m metric) {
-	if m.kind == counter {
-		c.counters[m.name].WithLabelValues()
-		return
+// begin begins series at 0: those of the metrics without labels, and those of hooks, so that Prometheus sees the first
+// failure as an increase.
+func (c counts) begin() {
+	for _, m := range table {
+		switch {
+		case m.ofPresent() || len(m.labels) > 0:
+		case m.kind == counter:
+			c.counters[m.name].WithLabelValues()
+		default:
+			c.histograms[m.name].WithLabelValues()
+		}
 	}
-	c.histograms[m.name].WithLabelValues()
+	for _, h := range drover.Hooks() {
+		c.counters[hooks].WithLabelValues(string(h), ok)
+		c.counters[hooks].WithLabelValues(string(h), failed)
+	}
 }
 
 func (c counts) register(r *prometheus.Registry) {

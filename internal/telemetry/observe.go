@@ -8,8 +8,11 @@ import (
 	"drover/internal/engine"
 )
 
-// ok is the result of a success.
-const ok = "ok"
+// The results of what either succeeds or fails.
+const (
+	ok     = "ok"
+	failed = "failed"
+)
 
 // Begun receives the State from which the controller continues.
 func (t *Telemetry) Begun(s engine.State) {
@@ -72,7 +75,7 @@ func (t *Telemetry) Requested(cloud, request string, err error) {
 
 func okOrFailed(err error) string {
 	if err != nil {
-		return "failed"
+		return failed
 	}
 	return ok
 }
@@ -86,7 +89,7 @@ func resultOf(answer engine.Body) string {
 
 // Probed counts a boot probe.
 func (t *Telemetry) Probed(cloud string, passed bool) {
-	result := "failed"
+	result := failed
 	if passed {
 		result = "passed"
 	}

@@ -37,6 +37,7 @@ type Telemetry struct {
 // New makes the Telemetry of one controller.
 func New(b Build) *Telemetry {
 	t := &Telemetry{registry: prometheus.NewRegistry(), present: &present{build: b}, counts: newCounts(), lives: lives{known: map[int64]*life{}}}
+	t.counts.begin()
 	t.counts.register(t.registry)
 	t.registry.MustRegister(t.present, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return t

@@ -260,6 +260,7 @@ func TestCounts(t *testing.T) {
 		want(t, lived(), map[string]string{
 			`drover_hooks_total{hook="ready",result="ok"}`:                       "1",
 			`drover_hooks_total{hook="ready",result="failed"}`:                   "1",
+			`drover_hooks_total{hook="broken",result="failed"}`:                  "0",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="ok"}`:    "1",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="quota"}`: "1",
 			`drover_cloud_call_seconds_sum{call="create",cloud="aws"}`:           "4",
