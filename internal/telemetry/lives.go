@@ -16,6 +16,7 @@ type lives struct {
 // life is how far an instance has come. A time is 0 until the instance has come that far.
 type life struct {
 	cloud, kind, market string
+	state               drover.InstanceState
 
 	created   drover.Time // its cloud accepted it
 	loggedIn  drover.Time // the last login; used until it is ready
@@ -33,7 +34,7 @@ func newLife(in engine.Instance) *life {
 // become copies the instance's properties, which are certain only once its cloud has accepted it, and when its end was
 // decided.
 func (l *life) become(in engine.Instance) {
-	l.cloud, l.kind, l.market = in.Cloud, in.Type.Name, string(in.Market)
+	l.cloud, l.kind, l.market, l.state = in.Cloud, in.Type.Name, string(in.Market), in.State
 	if in.State == drover.InstanceStopping && l.told == 0 && in.Reason != nil {
 		l.told = in.Reason.Since
 	}
@@ -91,11 +92,11 @@ func (t *Telemetry) gone(at drover.Time, end engine.InstanceEnd) {
 	}
 }
 
-// disconnected counts a lost connection. An instance that is being destroyed closes its own.
+// disconnected counts a lost connection, but not one that closes because Drover stops or destroys the instance.
 func (t *Telemetry) disconnected(instance int64) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
-	if l := t.lives.known[instance]; l != nil && l.told == 0 {
+	if l := t.lives.known[instance]; l != nil && l.state != drover.InstanceStopping && l.state != drover.InstanceStopped {
 		t.count(disconnects, l.cloud)
 	}
 }

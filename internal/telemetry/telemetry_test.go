@@ -286,6 +286,21 @@ func TestCounts(t *testing.T) {
 	})
 }
 
+func TestOnlyUnexpectedEndsOfConnectionsAreCounted(t *testing.T) {
+	m := begun(Snapshot{})
+	for _, state := range []drover.InstanceState{drover.InstanceIdle, drover.InstanceStopped, drover.InstanceStopping, drover.InstanceRunning} {
+		in := engine.Instance{ID: 1, Cloud: string(state), State: state, Created: 1}
+		m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
+		m.Decided([]engine.Event{{Body: engine.Disconnected{Instance: 1}}}, 0)
+	}
+	want(t, m, map[string]string{
+		`drover_disconnects_total{cloud="idle"}`:     "1",
+		`drover_disconnects_total{cloud="stopped"}`:  "",
+		`drover_disconnects_total{cloud="stopping"}`: "",
+		`drover_disconnects_total{cloud="running"}`:  "1",
+	})
+}
+
 func TestUnknownTimesAndInstancesAreNotCounted(t *testing.T) {
 	m := begun(Snapshot{})
 	in := engine.Instance{ID: 1, Cloud: "aws", State: drover.InstanceUnknown, Asked: 1, Created: 2 * second}
