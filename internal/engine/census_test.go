@@ -99,3 +99,31 @@ func TestStatusShowsWhatInstancesWaitFor(t *testing.T) {
 		t.Errorf("%d instances wait: %s", count, diff)
 	}
 }
+
+func TestTheOldestWaitingJob(t *testing.T) {
+	job := func(number int64, since drover.Time) engine.Job {
+		j := waitingJob(number, 1)
+		j.Since = since
+		return j
+	}
+	first, follows, held := job(1, 1), job(2, 2), job(3, 3)
+	first.Priority, follows.After, held.Priority = 0, []int64{1}, 0
+	for _, c := range []struct {
+		name string
+		jobs []engine.Job
+		want drover.Time
+	}{
+		{"is not one that waits for another or is held", []engine.Job{first, follows, held, job(4, 5), job(5, 4)}, 4},
+		{"does not exist if none may start", []engine.Job{first, follows, held}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "f", Nonce: "n", Now: 10, Jobs: c.jobs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := e.Census().Oldest; got != c.want {
+				t.Errorf("it waits since %d, not %d", got, c.want)
+			}
+		})
+	}
+}

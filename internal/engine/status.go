@@ -134,6 +134,7 @@ type Census struct {
 	Blocks  []Block       // in force
 	Clouds  []Sight       // by name
 	Budgets []BudgetState // as configured
+	Oldest  drover.Time   // since when the first waiting job may start; 0: none
 }
 
 // Sight is how well the controller sees a cloud and its instances.
@@ -164,12 +165,17 @@ type StockKey struct {
 	Idle   drover.IdleBehavior
 }
 
-// Census counts, visiting each held job, each group and each instance once.
+// Census counts, visiting each job, each group and each instance once.
 func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
 	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.market.Blocks()), over)}
 	for _, cl := range e.clouds {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
+	}
+	for j := range e.queue.All() {
+		if !j.Held() && len(j.Queued) > 0 {
+			c.Oldest = sooner(c.Oldest, j.Since)
+		}
 	}
 	at := map[StockKey]int{} // index into c.Stock
 	for _, in := range e.fleet.All() {

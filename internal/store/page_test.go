@@ -218,27 +218,6 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("the longest-waiting job is the first one queued and not held", func(t *testing.T) {
-		s := openers(t)(t)
-		if at, err := s.OldestWaiting(t.Context()); at != 0 || err != nil {
-			t.Errorf("without jobs: %v, %v", at, err)
-		}
-		held := drover.JobSpec{Name: "held", Command: []string{"x"}}
-		batch := drover.Batch{Name: "b", Jobs: []drover.JobSpec{held, {Name: "waits", Command: []string{"x"}, Priority: 1}}}
-		numbers, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		commit(t, s, engine.Write{Job: &engine.Job{Number: numbers[0], Queued: engine.Ranges{{First: -1, Last: -1}}}}, engine.Write{Job: &engine.Job{Number: numbers[1], Priority: 1, Queued: engine.Ranges{{First: -1, Last: -1}}}})
-		job, err := s.Job(t.Context(), hour, drover.JobID{Number: numbers[1], Index: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, err := s.OldestWaiting(t.Context()); at.Std() != job.Submitted || err != nil {
-			t.Errorf("%v, %v; it was submitted at %v", at, err, job.Submitted)
-		}
-	})
-
 	t.Run("instances are listed with their last attempts", func(t *testing.T) {
 		list, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true, Newest: true, Attempts: 2})
 		if err != nil {

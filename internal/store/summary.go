@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"drover"
@@ -24,19 +23,6 @@ func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 		drover.JobQueued: queued, drover.JobRunning: running, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
 		drover.JobCancelled: cancelled,
 	}, nil
-}
-
-// OldestWaiting returns when the longest-waiting job was submitted, without those held by their priority; 0 if none
-// waits. Jobs are numbered in the order of submission.
-func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT submitted FROM jobs WHERE engine IS NOT NULL AND queued > 0 AND priority > 0 ORDER BY number LIMIT 1`).Scan(&submitted)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, s.doing(ctx, "looking for the job that has waited longest", err)
-	}
-	return submitted, nil
 }
 
 // Summary returns what the fleet has done and cost so far.

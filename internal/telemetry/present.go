@@ -19,7 +19,6 @@ type Snapshot struct {
 	Census  engine.Census
 	Pools   []drover.Pool
 	Jobs    map[drover.JobState]int // elements of arrays one by one
-	Oldest  drover.Time             // when the longest-waiting job was submitted; 0: none waits
 	Events  int                     // waiting to be decided on
 	Effects map[string]int          // under way, by kind
 }
@@ -85,8 +84,8 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 		figure(to, jobs, float64(n), string(state))
 	}
 	oldest := 0.
-	if s.Oldest != 0 {
-		oldest = max(0, time.Since(s.Oldest.Std()).Seconds())
+	if s.Census.Oldest != 0 {
+		oldest = max(0, time.Since(s.Census.Oldest.Std()).Seconds())
 	}
 	figure(to, jobsOldest, oldest)
 	collectWaiting(to, jobsWaiting, s.Census.Waiting)

@@ -145,7 +145,7 @@ var table = []metric{
 	{shutdownTime, histogram, []string{labelCloud}, ofBoots, "Time from the decision to destroy an instance until it is gone."},
 
 	{jobs, gauge, []string{labelState}, nil, "Jobs, counting array elements."},
-	{jobsOldest, gauge, nil, nil, "Age of the oldest waiting job that may start; 0 if there is none."},
+	{jobsOldest, gauge, nil, nil, "Longest current wait of a job that may start; 0 if there is none."},
 	{jobsWaiting, gauge, []string{labelReason}, nil, "Queued jobs, by reason for waiting."},
 	{jobWait, histogram, nil, ofWaits, "Time from when a job may start until its attempt starts."},
 	{attemptsStarted, counter, nil, nil, "Attempts started."},
