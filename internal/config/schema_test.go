@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"drover"
 	"drover/internal/config"
 )
 
@@ -139,6 +140,11 @@ func TestExample(t *testing.T) {
 	}
 	if _, err := config.ParseBatch("batch.yaml", []byte(config.BatchExample()), t.TempDir()); err != nil {
 		t.Fatalf("the example of a batch is not accepted:\n%v", err)
+	}
+	for _, h := range drover.Hooks() {
+		if !strings.Contains(config.Example(), "\n#   "+string(h)+": ./") {
+			t.Errorf("the example lacks the hook %s", h)
+		}
 	}
 	for name, example := range map[string]struct {
 		text   string
