@@ -165,15 +165,15 @@ type StockKey struct {
 	Idle   drover.IdleBehavior
 }
 
-// Census counts, visiting each job, each group and each instance once.
+// Census counts, visiting each job and each instance once.
 func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
 	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.market.Blocks()), over)}
 	for _, cl := range e.clouds {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
 	}
-	for j := range e.queue.All() {
-		if !j.Held() && len(j.Queued) > 0 {
+	for _, g := range e.groups {
+		for _, j := range g.Jobs {
 			c.Oldest = sooner(c.Oldest, j.Since)
 		}
 	}
