@@ -16,18 +16,24 @@ import (
 // paid for nothing. An instance that has just booted takes what it was rented for; gangs may use it as long as it is
 // unused, since the gang's last instance may boot long after the first.
 
-// costEffective reports whether the group's next job is worth its room on the instance; always if nothing else can be
-// rented for it.
-func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
-	if e.atAnyCost(g, in) || e.justReady(in) && in.RentedFor(g.Key) > 0 && g.unreserved() > 0 || g.Key.Gang > 0 && !in.Used {
-		return true
+// costEffective returns which instances are worth their room for the group's next job: all if nothing else can be rented
+// for it.
+func (e *Engine) costEffective(g *group) func(in *fleet.Member) bool {
+	elsewhere, known, computed := drover.Money(0), false, false
+	return func(in *fleet.Member) bool {
+		if e.atAnyCost(g, in) || e.justReady(in) && in.RentedFor(g.Key) > 0 && g.unreserved() > 0 || g.Key.Gang > 0 && !in.Used {
+			return true
+		}
+		if !computed {
+			elsewhere, known = e.costElsewhere(g)
+			computed = true
+		}
+		if !known || e.costOn(g, in)+e.opportunityCost(g, in) <= elsewhere || e.spare(in) && g.unreserved() > 0 {
+			return true
+		}
+		n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unreserved()))
+		return n > 1 && e.cheaperTogether(g, in, n, in.Price)
 	}
-	elsewhere, known := e.costElsewhere(g)
-	if !known || e.costOn(g, in)+e.opportunityCost(g, in) <= elsewhere || e.spare(in) && g.unreserved() > 0 {
-		return true
-	}
-	n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unreserved()))
-	return n > 1 && e.cheaperTogether(g, in, n, in.Price)
 }
 
 // opportunityCost is the price of using an instance for work that a cheaper type would fit: other work may arrive soon

@@ -25,8 +25,9 @@ type herd struct {
 	gang  int // the gang size of the waiting jobs, 0 if they are not arrays
 }
 
-// size is the size of a herd. With room, that is about how many jobs each instance runs; otherwise as many as fit.
-type size struct{ instances, jobs, shapes, gang, room int }
+// size is the size of a herd. With room, that is about how many jobs each instance runs; otherwise as many as fit. With
+// types, its cloud has so many more, and allows twice the instances.
+type size struct{ instances, jobs, shapes, gang, room, types int }
 
 func herdShape(n int) drover.Shape {
 	dice := rand.New(rand.NewPCG(uint64(n), 7))
@@ -47,6 +48,20 @@ func herdTypes() (all []drover.Offering) {
 	return all
 }
 
+// wideTypes are n types of many sizes.
+func wideTypes(n int) (all []drover.Offering) {
+	dice := rand.New(rand.NewPCG(3, 3))
+	for i := range n {
+		cpu := drover.MilliCPU(2000 * (1 + dice.IntN(32)))
+		name := fmt.Sprint("w", i)
+		all = append(all, drover.Offering{
+			Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: drover.Money(cpu) * drover.Dollar / drover.Money(15000+dice.IntN(10000)),
+			Type: drover.InstanceType{Name: name, ProviderType: name, Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * drover.Bytes(2+dice.IntN(6)), Disk: 500 * drover.GiB, Arch: "amd64"}},
+		})
+	}
+	return all
+}
+
 func newHerd(t testing.TB, s size, settings Settings) *herd {
 	h := &herd{t: t, dice: rand.New(rand.NewPCG(1, 1)), now: drover.Time(1e18), gang: s.gang}
 	cloud := CloudSettings{Name: "c", MaxInstances: s.instances, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: 100 * time.Hour}
@@ -61,6 +76,10 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 	state := State{
 		Version: StateVersion, Fleet: "f", Nonce: "n", Now: h.now, Looking: h.now, LastInstance: int64(s.instances), Settings: settings,
 		Clouds: []Cloud{{Catalogue: Catalogue{Name: "c", Known: true, Offerings: Sorted(herdTypes())}, Listed: h.now, NextList: h.now.Add(time.Minute), NextOffer: h.now.Add(100 * time.Hour)}},
+	}
+	if s.types > 0 {
+		state.Clouds[0].Offerings = Sorted(append(herdTypes(), wideTypes(s.types)...))
+		state.Settings.Clouds[0].MaxInstances *= 2
 	}
 	for _, b := range settings.Budgets {
 		state.Spending = append(state.Spending, NewSpending(b, h.now))
@@ -228,6 +247,7 @@ func BenchmarkHerd(b *testing.B) {
 		{"all-16000/", larger, features["all"]},
 		{"room/", size{instances: 10_000, shapes: 100, room: 50}, Settings{}}, {"room-gangs/", size{instances: 1000, shapes: 100, gang: 20, room: 50}, Settings{}},
 		{"room-poor/", size{instances: 10_000, jobs: 500, shapes: 100, room: 50}, features["poor"]},
+		{"wide-poor/", size{instances: 1000, jobs: 1000, shapes: 1000, types: 1000}, features["poor"]},
 		{"room-tight/", size{instances: 10_000, shapes: 100, room: 50}, features["tight"]},
 	} {
 		h := newHerd(b, kind.size, kind.settings)

@@ -82,7 +82,7 @@ func (e *Engine) holdForComing(g *group) {
 		if left <= 0 {
 			return
 		}
-		if in.Full() || !in.Accepts(&g.demand) || !e.costEffective(g, in) || e.reservedFor(in) != nil {
+		if in.Full() || !in.Accepts(&g.demand) || !e.costEffective(g)(in) || e.reservedFor(in) != nil {
 			continue
 		}
 		if n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(left)); n > 0 {

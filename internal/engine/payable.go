@@ -45,17 +45,22 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 	var cheapest drover.Offering
 	tooDear := map[string]drover.Money{}  // by cloud: an account of the fleet refuses this price, and higher ones
 	perCPU := drover.Money(math.MaxInt64) // another account refuses this price of a vCPU, and higher ones
-	blocked, until := 0, drover.Time(0)
-	for _, o := range e.market.Offerings() {
-		if !g.Key.Shape.Accepts(o) {
+	refused := func(o *drover.Offering) bool {
+		price, known := tooDear[o.Cloud]
+		return o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU)
+	}
+	blocked, until, listed := 0, drover.Time(0), e.asListed()
+	all := e.market.Offerings()
+	for i := range all {
+		if listed && refused(&all[i]) || !g.Key.Shape.Accepts(all[i]) {
 			continue
 		}
+		o := all[i]
 		if b := e.market.BlockOf(o); b != nil {
 			blocked, until = blocked+1, sooner(until, later(b.Reason.Until, e.s.Now))
 			continue
 		}
-		o = e.asPaid(o)
-		if price, known := tooDear[o.Cloud]; o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU) {
+		if o = e.asPaid(o); refused(&o) {
 			continue
 		}
 		a := e.ledger.Refuses(nil, e.rental([]drover.Offering{o}, wanted{g, 1}))

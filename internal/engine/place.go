@@ -163,7 +163,7 @@ func (e *Engine) addsOn(g *group, in *fleet.Member, to *budget.Account) drover.M
 // bestInstance returns the first instance, by an order, that fits the group's next element and is cost-effective; nil
 // if there is none.
 func (e *Engine) bestInstance(g *group, by order) (best *fleet.Member) {
-	least, compared := int64(0), 0
+	least, compared, worth := int64(0), 0, e.costEffective(g)
 	for f := range e.allFits(g) {
 		in, holder := f.in, e.reservedFor(f.in)
 		if holder != nil && f.deniedBy == holder && f.asOf == in.Changes() || in.Full() || !in.Holds(&g.demand) || e.forDemand(g, in) || slices.Contains(in.Lost, g.Jobs[0].Number) {
@@ -175,7 +175,7 @@ func (e *Engine) bestInstance(g *group, by order) (best *fleet.Member) {
 			}
 		}
 		rank := by.rank(e, g, in)
-		if best != nil && (rank > least || rank == least && !in.Better(best)) || !e.costEffective(g, in) {
+		if best != nil && (rank > least || rank == least && !in.Better(best)) || !worth(in) {
 			continue
 		}
 		if e.fitsBeside(in, g, holder) {

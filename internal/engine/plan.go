@@ -189,8 +189,7 @@ func notNegative(l drover.Limit) drover.Limit {
 // slice: usually it is the whole catalogue.
 func (e *Engine) unblocked() []drover.Offering {
 	all := e.market.Offerings()
-	reserved := slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Reserved) > 0 })
-	if len(e.market.Blocks()) == 0 && !reserved {
+	if e.asListed() {
 		return all
 	}
 	free := make([]drover.Offering, 0, len(all))
@@ -200,6 +199,11 @@ func (e *Engine) unblocked() []drover.Offering {
 		}
 	}
 	return free
+}
+
+// asListed reports whether every offering may be rented at its list price.
+func (e *Engine) asListed() bool {
+	return len(e.market.Blocks()) == 0 && !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Reserved) > 0 })
 }
 
 // solved rents the part of a plan that is still valid.
