@@ -26,7 +26,7 @@ type herd struct {
 }
 
 // size is the size of a herd. With room, that is about how many jobs each instance runs; otherwise as many as fit. With
-// types, its cloud has so many more, and allows twice the instances.
+// types, its cloud has this many more, and allows twice the instances.
 type size struct{ instances, jobs, shapes, gang, room, types int }
 
 func herdShape(n int) drover.Shape {
