@@ -268,6 +268,9 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		select {
 		case err := <-d.ended:
 			d.ended = nil
+			if err == nil { // ctx has ended
+				return nil
+			}
 			e := drover.AsError(err, drover.KindInternal)
 			return e.WithHint("%s; drover replay -c %s shows what led to this", cmp.Or(e.Hint, "nothing is lost: drover serve continues from its records"), d.File)
 		case <-d.hangups:
