@@ -357,7 +357,12 @@ func isOutage(err error) bool {
 	if errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError {
 		return true
 	}
-	var unsent interface{ ConnectionError() bool }
 	var op *smithy.OperationError
-	return errors.As(err, &unsent) && unsent.ConnectionError() && !(errors.As(err, &op) && op.ServiceID == imds.ServiceID)
+	for inner := err; errors.As(inner, &op); inner = op.Err {
+		if op.ServiceID == imds.ServiceID {
+			return false
+		}
+	}
+	var unsent interface{ ConnectionError() bool }
+	return errors.As(err, &unsent) && unsent.ConnectionError()
 }

@@ -53,7 +53,8 @@ func (b Bill) Cost(from, to drover.Time) drover.Money {
 }
 
 // Share returns the attempt's share of that. It is a difference of totals since the attempt's start, so the shares of
-// consecutive periods add up; those of a settled attempt, to its cost.
+// consecutive periods add up; those of a settled attempt, to its cost. For periods within folded prices, that may be
+// more than the instance's cost.
 func (b Bill) Share(u Use, from, to drover.Time) drover.Money {
 	return b.grown(u, to) - b.grown(u, from)
 }
@@ -87,7 +88,7 @@ func (b Bill) Open(from, to drover.Time) *Account {
 	return &Account{b, from, to, b.Cost(from, to)}
 }
 
-// Charge charges an attempt for its use. Rounding never makes the charges exceed the cost.
+// Charge charges an attempt for its use. The charges never exceed the cost.
 func (a *Account) Charge(u Use) (p Parts) {
 	had := min(a.left, a.bill.Share(u, a.from, a.to))
 	a.left -= had

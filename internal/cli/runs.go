@@ -34,6 +34,7 @@ RUN --destroy' abandons an unfinished run.`,
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := listRuns(cmd.Context())
+			list = slices.DeleteFunc(list, func(r runRow) bool { return r.State == runUnread })
 			return errors.Join(printList(a, runListing, each(list)), err)
 		},
 	})
@@ -47,6 +48,7 @@ const (
 	runDetached runState = "detached"
 	runStopped  runState = "stopped"
 	runFailed   runState = "failed"
+	runUnread   runState = "" // its records could not be read
 )
 
 // runRow is one run of `drover runs`.
@@ -82,7 +84,7 @@ var runListing = listing[runRow]{
 	},
 }
 
-// listRuns reads this user's runs, newest first. The error is of those that could not be read.
+// listRuns reads this user's runs, newest first. The error says why some could not be read.
 func listRuns(ctx context.Context) ([]runRow, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -95,11 +97,13 @@ func listRuns(ctx context.Context) ([]runRow, error) {
 			if drover.KindOf(err) == drover.KindNotFound {
 				continue // it has just finished
 			}
-			if err != nil {
+			switch {
+			case err != nil:
 				unread = errors.Join(unread, fmt.Errorf("reading run %s: %w", id, err))
-				continue
-			}
-			if place != home {
+				if row.State = runUnread; row.Run == "" { // not even where and when it began is known
+					continue
+				}
+			case place != home:
 				row.State = runFailed
 			}
 			list = append(list, row)
@@ -159,6 +163,9 @@ func (a *app) lastRun(ctx context.Context, folder string, failed bool) (string, 
 	list, unread := listRuns(ctx)
 	list = slices.DeleteFunc(list, func(r runRow) bool { return r.Folder != folder })
 	for _, r := range list {
+		if r.State == runUnread {
+			break // it may be the wanted one
+		}
 		if r.State != runRunning && failed == (r.State == runFailed) {
 			if unread != nil {
 				fmt.Fprintf(a.err, "resuming run %s; others cannot be read: %s\n", r.Run, drover.SanitizeLines(unread.Error()))

@@ -174,7 +174,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 		if !ok || name == "" {
 			return nil, drover.Errorf(drover.KindInvalid, "--%s %s is not NAME=VALUE", flag, pair).WithHint("use --%s NAME=VALUE", flag)
 		}
-		if _, twice := all[name]; twice {
+		if other, twice := all[name]; twice && other != value {
 			return nil, drover.Errorf(drover.KindInvalid, "--%s %s has two values", flag, name).WithHint("use --%s %s=VALUE only once", flag, name)
 		}
 		all[name] = value

@@ -158,21 +158,20 @@ func (e *Engine) why(a *budget.Account) Verdict {
 	if a.Budget == nil {
 		return e.verdict(drover.ReasonBudget, "more work would exceed %s; raise the limit", wordsOf(a))
 	}
-	window := ""
-	if !a.Present {
-		window = fmt.Sprintf(" in the window that begins at %v: %v of it is committed already", a.From, e.ledger.Sum(a))
-	}
-	why := e.verdict(drover.ReasonBudget, "more work would exceed %s%s; raise the limit, or wait for the next window", wordsOf(a), window)
+	why := e.verdict(drover.ReasonBudget, "more work would exceed %s; raise the limit, or wait for the next window", withWindow(a))
 	why.Until = a.To
 	return why
 }
 
 // budgetUses tells how much of each budget is used that counts a payer's jobs.
 func (e *Engine) budgetUses(p budget.Payer) (all []Verdict) {
-	for _, a := range e.ledger.Present() {
-		if a.Covers(p) {
-			sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
-			text := fmt.Sprintf("%s: %v has been spent, %v is committed to running work, and %v is left", wordsOf(a), spent, max(0, sum-spent), max(0, a.Limit-sum))
+	for _, a := range e.ledger.Accounts() {
+		if a.Limit == 0 || !a.Covers(p) {
+			continue
+		}
+		sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
+		text := fmt.Sprintf("%s: %v has been spent, %v is committed to running work, and %v is left", withWindow(a), spent, max(0, sum-spent), max(0, a.Limit-sum))
+		if a.Present || sum > 0 {
 			all = append(all, Verdict{Cause: drover.ReasonBudget, Text: text, Since: e.fullSince(a)})
 		}
 	}

@@ -113,10 +113,11 @@ func (e *Engine) accepted(in *fleet.Member) {
 	e.touch(in)
 }
 
-// chosen sets the candidates that are left of an instance's. The others no longer count against limits, and budgets
-// commit less once it exists.
+// chosen sets the candidates that are left of an instance's. The others no longer count against limits and budgets. Once
+// the bill of an instance has begun, budgets also commit up to one billing period less.
 func (e *Engine) chosen(in *fleet.Member, left []drover.Offering) {
-	if e.limited() || len(in.Candidates) > 1 && (len(e.limits(in.Cloud).Limits) > 0 || e.limitsUsers()) {
+	limits := e.limits(in.Cloud)
+	if len(in.Candidates) > 1 && (len(limits.Limits) > 0 || e.limitsUsers() || e.limited()) || e.limited() && limits.Billing.Period > 0 {
 		e.pending.Plan = true
 	}
 	in.Candidates = left

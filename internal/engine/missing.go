@@ -150,7 +150,8 @@ func (e *Engine) endDescribe(in *fleet.Member) {
 // rented immediately. But if the next of that offering ends as well, renting more would waste money, and the offering
 // is blocked as if it did not boot.
 
-// Vanishing is an offering of which an instance vanished while booting, and of which none has become ready since.
+// Vanishing is an offering of which an instance vanished, or was stopped by its cloud, while booting, and of which none
+// has become ready since.
 type Vanishing struct {
 	OfferingKey
 	At drover.Time `json:"at"` // when the first counted as gone

@@ -200,6 +200,14 @@ func wordsOf(a *budget.Account) string {
 	return fmt.Sprintf("the %s budget of %s (%v)", a.Window, a.Budget.Whose(), a.Limit)
 }
 
+// withWindow names the account's budget, and its window unless that is the current one.
+func withWindow(a *budget.Account) string {
+	if a.Budget == nil || a.Present {
+		return wordsOf(a)
+	}
+	return fmt.Sprintf("%s in the window that begins at %v", wordsOf(a), a.From)
+}
+
 // perWindow returns the length of the account's windows, as a suffix for an amount.
 func perWindow(a *budget.Account) string {
 	if a.Budget == nil {

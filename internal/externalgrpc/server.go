@@ -167,12 +167,12 @@ func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos
 	return all, nil
 }
 
-// NodeGroupForNode returns a node's group: none, unless its provider id is that of a group's instance. A node that Drover
-// drains is in none either: it no longer counts towards its group's target, but the autoscaler would count it there, and
+// NodeGroupForNode returns a node's group: none, unless its provider id is that of a group's instance. A joined node that
+// leaves is in none either: it no longer counts towards its group's target, but the autoscaler would count it there, and
 // so request a node too many.
 func (s *Server) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	g, n := s.now().Find(r.GetNode().GetProviderID())
-	if g == nil || g.Gone || n.Leaving != nil && n.Joined {
+	if g == nil || g.Gone || n.Joined && n.State == drover.NodeDeleting {
 		return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 	}
 	return &protos.NodeGroupForNodeResponse{NodeGroup: message(g, "")}, nil

@@ -89,12 +89,21 @@ func TestTraps(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a node that Drover drains is in no group, or the autoscaler would count it towards the target and request a node too many", func(t *testing.T) {
+	t.Run("a joined node that leaves is in no group, or the autoscaler would count it towards the target and request a node too many", func(t *testing.T) {
 		f := twoGroups()
-		f.groups[0].Nodes[0].Leaving = &drover.Reason{Text: "the template has changed"}
+		f.groups[0].Nodes[0].State = drover.NodeDeleting
 		f.show()
 		got, err := asked(t, f, false).NodeGroupForNode(within(t), &protos.NodeGroupForNodeRequest{Node: node("c:///1")})
 		if err != nil || got.NodeGroup.Id != "" {
+			t.Errorf("the node is in %v (%v)", got, err)
+		}
+	})
+	t.Run("a node that leaves while the fleet closes is in its group, or the autoscaler would miss it", func(t *testing.T) {
+		f := twoGroups()
+		f.groups[0].Nodes[0].Leaving = &drover.Reason{Text: "the fleet is closing"}
+		f.show()
+		got, err := asked(t, f, false).NodeGroupForNode(within(t), &protos.NodeGroupForNodeRequest{Node: node("c:///1")})
+		if err != nil || got.NodeGroup.Id != "a" {
 			t.Errorf("the node is in %v (%v)", got, err)
 		}
 	})

@@ -217,7 +217,8 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	return s.stillThere()
 }
 
-// stillThere refuses to write to a file that has been removed or replaced: nobody could read it later.
+// stillThere refuses to write to a file that has been removed or replaced: nobody could read it later. If it cannot be
+// looked at for another reason, writing shows whether it works.
 func (s *Store) stillThere() error {
 	now, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.file, now) {

@@ -70,6 +70,12 @@ func (t *Telemetry) Trace(ctx context.Context, fleet string, log *slog.Logger) (
 // cannot read, such as the collector's token.
 type messagesOnly struct{ slog.Handler }
 
+// WithAttrs drops the attributes.
+func (m messagesOnly) WithAttrs([]slog.Attr) slog.Handler { return m }
+
+// WithGroup drops the group.
+func (m messagesOnly) WithGroup(string) slog.Handler { return m }
+
 // Handle logs only the message.
 func (m messagesOnly) Handle(ctx context.Context, r slog.Record) error {
 	return m.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "traces: "+r.Message, r.PC))
