@@ -30,7 +30,10 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 		return nil
 	}
 	m := &headroom{e, slices.Clone(offers), e.ledger.Allot(), map[time.Duration]drover.Money{}}
-	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int { return cmp.Compare(a.VCPUPrice(), b.VCPUPrice()) })
+	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int {
+		unrounded := func(a, b drover.Offering) drover.Money { return a.Price * drover.Money(b.Type.Resources.CPU) }
+		return cmp.Or(cmp.Compare(a.VCPUPrice(), b.VCPUPrice()), cmp.Compare(unrounded(a, b), unrounded(b, a)))
+	})
 	return m
 }
 
