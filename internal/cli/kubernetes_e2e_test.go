@@ -170,10 +170,17 @@ func (p *groupPlace) must(err error) {
 // joined node is left.
 func (p *groupPlace) agrees(nodes int) {
 	p.t.Helper()
-	eventually(p.t, time.Minute, fmt.Sprintf("targets, instances and nodes are %d", nodes), func() bool {
+	p.agreesWithin(nodes, nodes)
+}
+
+// agreesWithin is agrees with a range of nodes.
+func (p *groupPlace) agreesWithin(least, most int) {
+	p.t.Helper()
+	eventually(p.t, time.Minute, fmt.Sprintf("targets, instances and nodes agree, from %d to %d", least, most), func() bool {
 		one, listedOne := p.target("one")
 		two, listedTwo := p.target("two")
-		return one+two == nodes && listedOne+listedTwo == nodes && len(p.instances()) == nodes && len(p.nodes()) == nodes && p.tokens() == 0
+		nodes := one + two
+		return nodes >= least && nodes <= most && listedOne+listedTwo == nodes && len(p.instances()) == nodes && len(p.nodes()) == nodes && p.tokens() == 0
 	})
 }
 
@@ -322,7 +329,12 @@ func tellNeverJoined(p *groupPlace) {
 }
 
 func tellKilled(p *groupPlace) {
-	t := p.t
+	t, lost := p.t, 0
+	if p.autoscaler == nil {
+		// If a real autoscaler gets no reply, it requests as many nodes from the other group, even if the target was raised,
+		// and keeps them if half of their processors are in use. It requests at most 4 of the 7 nodes from one group.
+		lost = 4
+	}
 	for round := range 3 {
 		p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 50, "1")))
 		eventually(t, time.Minute, "more nodes are requested", func() bool {
@@ -334,8 +346,7 @@ func tellKilled(p *groupPlace) {
 		<-moment
 		p.restart()
 		eventually(t, time.Minute, "50 pods have nodes", func() bool { return p.bound() == 50 })
-		eventually(t, time.Minute, "no more nodes than pods need", func() bool { return len(p.nodes()) == 7 })
-		p.agrees(7)
+		p.agreesWithin(7, 7+lost)
 		p.shrinks()
 		p.stop()
 		p.autoscale()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"drover"
 	"drover/driver"
@@ -91,10 +90,6 @@ func (c *Controller) nodeID(n drover.GroupNode) string {
 	return cl.own.Capabilities().NodeIDOf(driver.Instance{ID: n.Provider, Zone: n.Zone, Tags: map[string]string{driver.TagName: n.Name}})
 }
 
-// answerWithin is how long an autoscaler's request may wait for its decision: less than the autoscaler waits for its
-// answer.
-const answerWithin = 2 * time.Second
-
 // IncreaseGroup requests delta more nodes from a node group, now or not at all.
 func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int) error {
 	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler requested %d more", delta))
@@ -120,7 +115,7 @@ func (c *Controller) DeleteNodes(ctx context.Context, group string, ids []string
 }
 
 func (c *Controller) askGroup(ctx context.Context, b engine.GroupAsked, why string) error {
-	b.By = c.clock.now().Add(answerWithin)
+	b.Asked = c.clock.now()
 	b.Reason = drover.Reason{Code: drover.ReasonScaledDown, Text: why}
 	return c.wish(ctx, b)
 }

@@ -73,15 +73,16 @@ type ResizeAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// GroupAsked is a request of a cluster's autoscaler to a node group. It has no number, so it is not carried out twice,
-// nor later than By: by then the caller has given up waiting, and will ask again.
+// GroupAsked is a request of a cluster's autoscaler to a node group. It has no number, so it is carried out only while
+// the caller waits for the answer: not later than answerWithin after Asked, nor by the next controller. A caller without
+// an answer assumes that nothing was done, and asks again or requests as many nodes of another group.
 type GroupAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Group  string        `json:"group"`
 	Verb   GroupVerb     `json:"verb"`
 	Delta  int           `json:"delta,omitempty"` // positive for GroupIncrease, negative for GroupDecrease
 	Nodes  []NodeKey     `json:"nodes,omitempty"` // for GroupDelete
-	By     drover.Time   `json:"by"`
+	Asked  drover.Time   `json:"asked"`
 	Reason drover.Reason `json:"reason"`
 }
 

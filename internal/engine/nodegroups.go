@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/internal/engine/fleet"
@@ -85,13 +86,17 @@ func (e *Engine) departing(p *poolOf) (n int) {
 	return n
 }
 
+// answerWithin is how long an autoscaler's request may wait for its decision: less than the autoscaler waits for its
+// answer.
+const answerWithin = 2 * time.Second
+
 // groupAsked carries out an autoscaler's request, or refuses it.
 func (e *Engine) groupAsked(b GroupAsked) {
 	p := e.pool(b.Group)
 	switch {
 	case p == nil || !p.grouped():
 		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no node group %s", b.Group))
-	case b.By < e.s.Now:
+	case b.Asked < max(e.s.Looking, e.s.Now.Add(-answerWithin)):
 		e.reply(b.Wish, drover.Errorf(drover.KindTransient, "the caller is no longer waiting for the response, so nothing was done"))
 	case b.Verb == GroupIncrease:
 		e.reply(b.Wish, e.increase(p, b))

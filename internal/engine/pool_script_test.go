@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -116,14 +117,16 @@ func inPool(c engine.Create) string {
 }
 
 // group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; with "late", nobody
-// waits for the answer any more.
+// waits for the answer any more, and with "before", an earlier controller was asked just now.
 func (p *player) group(args []string) engine.GroupAsked {
-	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler deleted it"}}
+	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), Asked: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler deleted it"}}
 	for _, arg := range args[2:] {
 		failure, failed := strings.CutPrefix(arg, "f")
 		switch {
 		case arg == "late":
-			b.By = p.now - 1
+			b.Asked = p.now.Add(-2*time.Second) - 1
+		case arg == "before":
+			b.Asked = p.now - 1
 		case b.Verb == engine.GroupDecrease:
 			b.Delta = -int(p.number(arg))
 		case b.Verb == engine.GroupIncrease:

@@ -16,7 +16,7 @@ import (
 // autoscale sends a node group a request: grow, shrink by instances that do not exist yet, or delete some nodes. Some
 // of the named nodes are gone, are held, or never belonged to the group.
 func (w *World) autoscale(s *pool.Spec) {
-	b := engine.GroupAsked{Group: s.Name, By: w.now.Add(2 * time.Second), Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler asked for it"}}
+	b := engine.GroupAsked{Group: s.Name, Asked: w.now.Add(w.leapt), Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler asked for it"}}
 	switch n := w.roll(8); {
 	case n < 4:
 		b.Verb, b.Delta = engine.GroupIncrease, w.roll(4)

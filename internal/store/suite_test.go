@@ -279,7 +279,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 			engine.CancelAsked{Job: drover.JobID{Number: 2, Index: -1}, Reason: why},
 			engine.InstructAsked{Instance: 3, Verb: drover.VerbKill, Reason: why}, engine.QueueAsked{Resume: true, Reason: why}, engine.PriorityAsked{Wish: 77, Job: 1, Priority: 4, Reason: why},
 			engine.ResizeAsked{Pool: "web", Count: 3, Reason: why},
-			engine.GroupAsked{Group: "web", Verb: engine.GroupDelete, Nodes: []engine.NodeKey{{Instance: 3}}, By: 5, Reason: why},
+			engine.GroupAsked{Group: "web", Verb: engine.GroupDelete, Nodes: []engine.NodeKey{{Instance: 3}}, Asked: 5, Reason: why},
 		}
 		for _, body := range bodies {
 			if _, err := s.Wish(t.Context(), body); err != nil {
