@@ -212,7 +212,9 @@ func (e *Engine) endedInCloud(in *fleet.Member, why Verdict) {
 	case in.Held():
 		e.breakInstance(in, why)
 	default:
-		e.endedBooting(in, why)
+		if in.Reclaimed == nil { // otherwise it has been counted as an interruption
+			e.endedBooting(in, why)
+		}
 		e.stop(in, why)
 	}
 }
