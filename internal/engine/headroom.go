@@ -22,6 +22,7 @@ type headroom struct {
 	offers   []drover.Offering              // cheapest vCPUs first
 	left     *budget.Allotment              // of users and labels, for the demands of this plan
 	ceilings map[time.Duration]drover.Money // the fleet's highest affordable hourly price, by horizon
+	refuses  *budget.Account                // which allows nothing of the demand that was limited last, if so
 }
 
 // headroom returns what the budgets have left; nil if no budget is set.
@@ -29,28 +30,36 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	if !e.limited() || len(offers) == 0 {
 		return nil
 	}
-	m := &headroom{e, slices.Clone(offers), e.ledger.Allot(), map[time.Duration]drover.Money{}}
-	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int {
-		unrounded := func(a, b drover.Offering) drover.Money { return a.Price * drover.Money(b.Type.Resources.CPU) }
-		return cmp.Or(cmp.Compare(a.VCPUPrice(), b.VCPUPrice()), cmp.Compare(unrounded(a, b), unrounded(b, a)))
-	})
+	m := &headroom{e, slices.Clone(offers), e.ledger.Allot(), map[time.Duration]drover.Money{}, nil}
+	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int { return cmp.Compare(a.VCPUPrice(), b.VCPUPrice()) })
 	return m
 }
 
 // affordableDemands returns the demands of a plan and their groups. Groups that no budget can pay for are marked.
-// Groups for which the others leave nothing are omitted; the next plan is for them.
+// Groups for which the others leave nothing are omitted; the next plan is for them. If none is left, nothing was taken,
+// and amounts that are rounded differently are to blame: a budget allows a job on a larger instance, but not on the one
+// with the cheapest vCPUs.
 func (e *Engine) affordableDemands(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.headroom(offers)
 	demands, of = make([]drover.Demand, 0, len(groups)), make([]*group, 0, len(groups))
+	omitted, refuses := []*group(nil), []*budget.Account(nil)
 	for _, g := range groups {
 		d, payable := e.addRunTime(g, drover.Demand{Shape: g.Key.Shape, Count: g.netDemand() - g.awaitingEnds, Together: g.Key.Gang}), true
 		if m != nil {
 			d, payable = m.limit(g, d)
 		}
-		if !payable {
+		switch {
+		case !payable:
 			e.markUnmet(g, drover.Unmet{Code: drover.ReasonBlocked})
-		} else if d.Count > 0 {
+		case d.Count > 0:
 			demands, of = append(demands, d), append(of, g)
+		default:
+			omitted, refuses = append(omitted, g), append(refuses, m.refuses)
+		}
+	}
+	if len(demands) == 0 {
+		for i, g := range omitted {
+			e.markUnschedulable([]*group{g}, e.whyUnpaid(g, refuses[i]))
 		}
 	}
 	return demands, of
@@ -92,7 +101,7 @@ func (m *headroom) limitByWindows(g *group, d drover.Demand, able []int) (_ drov
 			d.VCPU = m.offers[able[dear-1]].VCPUPrice()
 		}
 		if g.Key.Gang == 0 {
-			d.Count, _ = m.left.Allows(on(able[0]), loadOf(g.Key, d.Count))
+			d.Count, m.refuses = m.left.Allows(on(able[0]), loadOf(g.Key, d.Count))
 		}
 	}
 	m.left.Take(on(able[0]), loadOf(g.Key, d.Count))
