@@ -184,7 +184,7 @@ func TestALostKey(t *testing.T) {
 	p.drover("submit", "batch.yaml")
 	p.waitBegun(folder, 2)
 	p.process.kill()
-	p.wantsFleetKey("destroy them by other means")
+	p.wantsFleetKey("destroy the instances by other means")
 	for _, pid := range processesOf(p.state) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
