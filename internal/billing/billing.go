@@ -61,7 +61,10 @@ func (b Bill) Share(u Use, from, to drover.Time) drover.Money {
 
 func (b Bill) grown(u Use, to drover.Time) drover.Money {
 	had := b.had(u, to)
-	if whole := b.had(u, u.Ended); u.Settled && whole > 0 {
+	if !u.Settled {
+		return had
+	}
+	if whole := b.had(u, u.Ended); whole > 0 {
 		return u.Cost.Part(int64(had), int64(whole))
 	}
 	return had
