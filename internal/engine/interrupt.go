@@ -82,6 +82,7 @@ func (e *Engine) holdForComing(g *group) {
 		if left <= 0 {
 			return
 		}
+		// What the work costs elsewhere depends on Standby, so it is computed again for each instance.
 		if in.Full() || !in.Accepts(&g.demand) || !e.costEffective(g)(in) || e.reservedFor(in) != nil {
 			continue
 		}

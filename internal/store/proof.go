@@ -179,7 +179,8 @@ func (s *Store) StaleRecords(ctx context.Context) (why *drover.Reason, err error
 	return why, err
 }
 
-// Lost reports whether the records were lost: a controller has written the note beside them, but none has used them.
+// Lost reports whether the records were lost: the note beside the file shows that there was a controller, but none has
+// used this file.
 func (s *Store) Lost(ctx context.Context) (lost bool, err error) {
 	err = s.look(ctx, "checking whether the records were lost", func(tx *sql.Tx) error {
 		m, err := readMark(ctx, tx)
