@@ -190,7 +190,8 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 			in.Become(*o)
 			e.fleet.Revise(in)
 		}
-		in.ProviderID, in.Created = s.ProviderID, in.CreatedAt(s, e.s.Now)
+		e.fleet.SetProviderID(in, s.ProviderID)
+		in.Created = in.CreatedAt(s, e.s.Now)
 		e.priceAnew(in)
 		if in.Call == 0 {
 			e.accepted(in)

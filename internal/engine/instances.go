@@ -82,7 +82,7 @@ func (e *Engine) created(b Created) {
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
 	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // otherwise a list showed another instance of that name, which is kept
-		in.ProviderID = b.ProviderID
+		e.fleet.SetProviderID(in, b.ProviderID)
 		in.Become(b.Taken)
 		e.setAddresses(in, b.Addresses)
 	}

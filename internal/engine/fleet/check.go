@@ -63,9 +63,11 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 // checkIndex compares the index with a rebuilt one.
 func (f *Fleet) checkIndex() error {
 	r, fresh := f.Index(), Index{}
-	inCloud := map[string]int{}
+	inCloud, provided := map[string]int{}, map[providerKey][]*Member{}
 	for _, in := range f.members {
 		inCloud[in.Cloud]++
+		key := providerKey{in.Cloud, in.ProviderID}
+		provided[key] = append(provided[key], in)
 		was := in.on
 		in.on = indexEntry{}
 		fresh.update(in)
@@ -84,6 +86,23 @@ func (f *Fleet) checkIndex() error {
 	}
 	if !reflect.DeepEqual(f.inCloud, inCloud) {
 		return fmt.Errorf("the index has instances in clouds %v, but they are in %v", f.inCloud, inCloud)
+	}
+	for key, in := range provided {
+		if !slices.Equal(f.provided[key], in) {
+			return fmt.Errorf("%d instances of cloud %s are found by the provider ID %q, but %d have it", len(f.provided[key]), key.cloud, key.id, len(in))
+		}
+	}
+	if len(f.provided) != len(provided) {
+		return fmt.Errorf("instances are found by %d provider IDs, but they have %d", len(f.provided), len(provided))
+	}
+	shown := 0
+	for _, d := range f.departed {
+		if d.Shown != nil {
+			shown++
+		}
+	}
+	if f.shown != shown {
+		return fmt.Errorf("%d departed instances count as shown by a list, but %d are", f.shown, shown)
 	}
 	return nil
 }

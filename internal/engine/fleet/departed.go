@@ -37,6 +37,7 @@ func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cos
 	d := &Departed{Instance: last, At: at, Cost: cost}
 	f.departed = append(f.departed, d)
 	for len(f.departed) > departedLeast && f.departed[0].At.Add(departedFor) < at {
+		f.countShown(f.departed[0], -1)
 		f.departed = f.departed[1:]
 	}
 	return d
@@ -45,6 +46,7 @@ func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cos
 // Return turns a departed instance into a member, to be added.
 func (f *Fleet) Return(d *Departed) *Member {
 	f.departed = slices.DeleteFunc(f.departed, func(o *Departed) bool { return o == d })
+	f.countShown(d, -1)
 	return &Member{Instance: d.Instance.Clone()}
 }
 
@@ -53,15 +55,26 @@ func (f *Fleet) Return(d *Departed) *Member {
 func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 	at := slices.IndexFunc(f.departed, func(d *Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == providerID })
 	if at >= 0 {
+		f.countShown(f.departed[at], -1)
 		d := *f.departed[at]
 		d.Shown = as
 		f.departed[at] = &d
+		f.countShown(&d, 1)
 	}
 	return at >= 0
 }
 
+func (f *Fleet) countShown(d *Departed, n int) {
+	if d.Shown != nil {
+		f.shown += n
+	}
+}
+
 // Shown returns the departed instances that a list shows, so that their end is not certain, in the order they went.
 func (f *Fleet) Shown() (shown []*Departed) {
+	if f.shown == 0 {
+		return nil
+	}
 	for _, d := range f.departed {
 		if d.Shown != nil {
 			shown = append(shown, d)

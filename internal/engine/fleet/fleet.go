@@ -32,18 +32,27 @@ import (
 type Fleet struct {
 	members  []*Member // by ID
 	byName   map[string]*Member
+	provided map[providerKey][]*Member // by ID: a cloud should give each another provider ID, but may not
 	inCloud  map[string]int
 	attempts map[drover.JobID]*Attempt // live
 	departed []*Departed               // in the order they went
+	shown    int                       // how many of them a list shows
 	timers   timers.Timers
 	index    Index
 	census   Census
 	revision int
 }
 
+// providerKey identifies an instance to its cloud. Those that a cloud has not accepted yet have an empty provider ID.
+type providerKey struct{ cloud, id string }
+
 // New makes an empty fleet with its departed instances.
 func New(departed []*Departed) *Fleet {
-	return &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
+	f := &Fleet{byName: map[string]*Member{}, provided: map[providerKey][]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
+	for _, d := range departed {
+		f.countShown(d, 1)
+	}
+	return f
 }
 
 // State returns the fleet's part of the State. It shares no mutable memory with the fleet.
@@ -98,6 +107,7 @@ func (f *Fleet) Add(in *Member) {
 	at, _ := f.at(in.ID) // one that was gone may return between others
 	f.members = slices.Insert(f.members, at, in)
 	f.byName[in.Name] = in
+	f.addProvided(in)
 	f.inCloud[in.Cloud]++
 	f.Revise(in)
 	f.Changed(in)
@@ -107,6 +117,7 @@ func (f *Fleet) Add(in *Member) {
 func (f *Fleet) Remove(in *Member) {
 	f.timers.Set(in.ID, 0)
 	delete(f.byName, in.Name)
+	f.removeProvided(in)
 	if at, ok := f.at(in.ID); ok {
 		f.members = slices.Delete(f.members, at, at+1)
 		if f.inCloud[in.Cloud]--; f.inCloud[in.Cloud] == 0 {
@@ -136,12 +147,36 @@ func (f *Fleet) Named(name string) *Member { return f.byName[name] }
 
 // ByProviderID returns the instance with a provider ID in a cloud; nil if there is none.
 func (f *Fleet) ByProviderID(cloud, id string) *Member {
-	for _, in := range f.members {
-		if in.Cloud == cloud && in.ProviderID == id {
-			return in
-		}
+	if all := f.provided[providerKey{cloud, id}]; len(all) > 0 {
+		return all[0]
 	}
 	return nil
+}
+
+// SetProviderID records a member's provider ID.
+func (f *Fleet) SetProviderID(in *Member, id string) {
+	f.removeProvided(in)
+	in.ProviderID = id
+	f.addProvided(in)
+}
+
+func (f *Fleet) addProvided(in *Member) {
+	key := providerKey{in.Cloud, in.ProviderID}
+	all := f.provided[key]
+	at, _ := slices.BinarySearchFunc(all, in, ByID)
+	f.provided[key] = slices.Insert(all, at, in)
+}
+
+func (f *Fleet) removeProvided(in *Member) {
+	key := providerKey{in.Cloud, in.ProviderID}
+	all := f.provided[key]
+	if at, ok := slices.BinarySearchFunc(all, in, ByID); ok {
+		if all = slices.Delete(all, at, at+1); len(all) == 0 {
+			delete(f.provided, key)
+		} else {
+			f.provided[key] = all
+		}
+	}
 }
 
 // ForSighting returns the instance that a list shows: the one with its name, unless that has another ID because the

@@ -78,7 +78,7 @@ func TestDerivedDataFollowsFromTheState(t *testing.T) {
 				continue
 			}
 			in := f.All()[rapid.IntRange(0, f.Len()-1).Draw(t, "instance")]
-			act(t, f, in, rapid.IntRange(0, 6).Draw(t, "act"))
+			act(t, f, in, rapid.IntRange(0, 7).Draw(t, "act"))
 			check(t, f)
 		}
 		if diff := cmp.Diff(state(f), state(rebuilt(f))); diff != "" {
@@ -120,6 +120,11 @@ func act(t *rapid.T, f *fleet.Fleet, in *fleet.Member, what int) {
 		if len(in.Load) == 0 {
 			in.State = drover.InstanceGone
 			f.Remove(in)
+		}
+	case 7:
+		f.SetProviderID(in, rapid.SampledFrom([]string{"", "i-1", "i-2"}).Draw(t, "provider ID"))
+		if in.ID < f.ByProviderID(in.Cloud, in.ProviderID).ID {
+			t.Fatal("of two instances with the same provider ID, the younger one is found")
 		}
 	}
 	f.Changed(in)

@@ -124,11 +124,11 @@ func (in *Member) Accepts(d *Demand) bool {
 }
 
 // Holds reports whether one of the demand's jobs can start on the instance now.
-func (in *Member) Holds(d *Demand) bool { return in.allows(d) && in.Free.Fits(d.Shape.Need) }
+func (in *Member) Holds(d *Demand) bool { return in.Free.Fits(d.Shape.Need) && in.allows(d) }
 
 // MayHold is Holds, but true if it depends on slots that are taken and may be returned.
 func (in *Member) MayHold(d *Demand) bool {
-	return in.allows(d) && (in.slots > 0 || in.Free.Fits(d.Shape.Need))
+	return (in.slots > 0 || in.Free.Fits(d.Shape.Need)) && in.allows(d)
 }
 
 func (in *Member) allows(d *Demand) bool {
