@@ -55,12 +55,14 @@ func compareKinds(a, b *kind) int {
 // single job goes to the first, whatever the limits.
 func (m *model) suitable() (all []kind) {
 	led, single, class := m.newLedger(), m.total() == 1, m.firstClass()
-	rows := map[string][]int{}
+	rows, whole := map[string][]int{}, m.limitsWholeClouds()
 	var enough []kind
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
 		rank := m.rank(o, class)
-		if single && len(enough) > 0 && rank > enough[0].rank {
+		if slices.ContainsFunc(enough, func(e kind) bool {
+			return rank > e.rank && (single || whole && m.p.Offerings[e.offering].Cloud == o.Cloud)
+		}) {
 			continue
 		}
 		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price), rank: rank}
@@ -74,7 +76,7 @@ func (m *model) suitable() (all []kind) {
 		}
 		if k.limits = rows[o.Cloud]; k.limits == nil {
 			k.limits = m.rowsOf(o)
-			if len(m.p.Limits) == 0 {
+			if whole {
 				rows[o.Cloud] = k.limits
 			}
 		}

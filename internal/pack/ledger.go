@@ -1,6 +1,10 @@
 package pack
 
-import "drover"
+import (
+	"slices"
+
+	"drover"
+)
 
 // row is a limit of the ledger: on the number of instances, or on their vCPUs.
 type row struct {
@@ -25,6 +29,11 @@ func (m *model) addRows() {
 			m.rows = append(m.rows, row{limit: l, room: int64(*l.CPU), cpu: true})
 		}
 	}
+}
+
+// limitsWholeClouds reports whether all offerings of a cloud have the same limits.
+func (m *model) limitsWholeClouds() bool {
+	return !slices.ContainsFunc(m.p.Limits, func(l drover.Limit) bool { return l.Zone != "" || l.Type != "" || l.Market != "" || l.QuotaGroup != "" })
 }
 
 // rowsOf lists the rows that an instance of the offering counts against, except row 0, which applies to all.
