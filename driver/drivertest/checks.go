@@ -38,10 +38,10 @@ func checkCapabilities(_ context.Context, t *trial) error {
 		errs = append(errs, errors.New("StopSaves is true, but instances cannot be stopped"))
 	}
 	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
-		errs = append(errs, fmt.Errorf("GrowDisk is %v, but the driver implements DiskGrower: %v", c.GrowDisk, can))
+		errs = append(errs, fmt.Errorf("GrowDisk (%v) does not match whether the driver implements DiskGrower (%v)", c.GrowDisk, can))
 	}
 	if _, can := driver.As[driver.Describer](t.cloud); can != c.Describe {
-		errs = append(errs, fmt.Errorf("Describe is %v, but the driver implements Describer: %v", c.Describe, can))
+		errs = append(errs, fmt.Errorf("Describe (%v) does not match whether the driver implements Describer (%v)", c.Describe, can))
 	}
 	if c.NodeID != "" && (!strings.Contains(c.NodeID, "://") || !strings.Contains(c.NodeID, "{id}") && !strings.Contains(c.NodeID, "{name}")) {
 		errs = append(errs, fmt.Errorf("NodeID is %q, which would give all nodes the same name", c.NodeID))

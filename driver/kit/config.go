@@ -137,7 +137,7 @@ func (r TagRules) Check(key string, tags map[string]string) error {
 	for k, v := range tags {
 		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||
 			r.Reserved != "" && strings.HasPrefix(k, r.Reserved) {
-			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q is not allowed", key, k, v).WithHint("%s; a key must not begin with drover-", r.Hint)
+			return drover.Errorf(drover.KindInvalid, "%s: %.80q with the value %.80q is not allowed", key, k, v).WithHint("%s; a key must not begin with drover-", r.Hint)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func (a *app) redo(ctx context.Context, f runFlags) (*daemon.RunFolder, daemon.R
 	}
 	path := filepath.Join(daemon.EndedHome(home), id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
-		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindNotFound, "there is no run %s with failed jobs", id).WithHint("drover runs lists all runs")
+		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindNotFound, "run %s does not exist or has no failed jobs", id).WithHint("drover runs lists all runs")
 	}
 	folder, err := daemon.LockRunFolder(id, path)
 	if err != nil {

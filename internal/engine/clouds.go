@@ -291,7 +291,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 
 // stopTwin destroys one of two instances that were created with one name.
 func (e *Engine) stopTwin(in *fleet.Member, name string) {
-	e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", name))
+	e.stop(in, e.verdict(drover.ReasonTwin, "the cloud created instance %s twice", name))
 }
 
 // billFrom returns when the bill of an adopted instance begins. A twin is billed since it was created; another instance

@@ -135,7 +135,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	}
 	unrented := max(0, p.count-len(p.failed)-e.present(p))
 	if -b.Delta > unrented+len(requested) {
-		return drover.Errorf(drover.KindInvalid, "the target size of node group %s cannot be decreased from %d by %d: instances not created yet: %d", p.Name, p.count, -b.Delta, unrented+len(requested))
+		return drover.Errorf(drover.KindInvalid, "the target size of node group %s can be decreased by at most %d (the instances not created yet), not by %d", p.Name, unrented+len(requested), -b.Delta)
 	}
 	e.retarget(p, p.count+b.Delta, &b.Reason)
 	for _, in := range requested[:max(0, -b.Delta-unrented)] {

@@ -71,7 +71,7 @@ func (s *session) loginError(err error) error {
 		return refusal
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
-		return drover.Errorf(drover.KindUnsupported, "the instance's SSH server offers no %s that is considered safe, only %s", none.What,
+		return drover.Errorf(drover.KindUnsupported, "the instance's SSH server offers no %s that Drover considers safe, only %s", none.What,
 			printable(strings.Join(none.RequestedAlgorithms, ", ")))
 	}
 	text := printable(err.Error())
