@@ -10,7 +10,7 @@ import (
 // addKinds adds the offerings that are not dominated: no other is as large, as cheap, usable by the same jobs, and
 // under the same limits. If rivals is more than one, that many dominate, and their shares are limits of their own.
 func (m *model) addKinds(rivals int) {
-	all := m.suitable()
+	all := m.suitable(rivals)
 	order := make([]ranked, len(all))
 	for x := range order {
 		order[x] = ranked{all[x].rank, x}
@@ -52,8 +52,8 @@ func compareKinds(a, b *kind) int {
 
 // suitable lists the offerings as kinds that some job may use and of which one more may be added. A demand may be
 // empty. Left out are kinds that come after one that holds all jobs that an instance can get, under the same limits; a
-// single job goes to the first, whatever the limits.
-func (m *model) suitable() (all []kind) {
+// single job goes to the first, whatever the limits. Most of those that addKinds would leave out are missing too.
+func (m *model) suitable(rivals int) (all []kind) {
 	led, single, class := m.newLedger(), m.total() == 1, m.firstClass()
 	rows, whole := map[string][]int{}, m.limitsWholeClouds()
 	var enough []kind
@@ -84,6 +84,9 @@ func (m *model) suitable() (all []kind) {
 		if m.room(led, &k, 1) == 0 || slices.ContainsFunc(enough, func(e kind) bool { return before(&e, &k) }) {
 			continue
 		}
+		if rivals == 1 && !m.bootsDiffer() && len(m.rules) <= maxRules && m.outdone(&k, all) {
+			continue
+		}
 		if m.holdsAll(&k) {
 			after := func(other kind) bool { return before(&k, &other) }
 			enough, all = append(slices.DeleteFunc(enough, after), k), slices.DeleteFunc(all, after)
@@ -106,6 +109,17 @@ func (m *model) firstClass() int {
 		return 0
 	}
 	return m.items[slices.IndexFunc(m.items, func(it item) bool { return it.count > 0 })].class
+}
+
+// outdone reports whether one of the others, which were offered before, comes before k and dominates it.
+func (m *model) outdone(k *kind, others []kind) bool {
+	for x := range others {
+		o := &others[x]
+		if o.rank <= k.rank && m.dominates(o, k) && compareKinds(o, k) <= 0 && slices.Equal(o.limits, k.limits) {
+			return true
+		}
+	}
+	return false
 }
 
 // dominators counts the added kinds that dominate k, up to most.
