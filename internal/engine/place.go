@@ -230,7 +230,10 @@ func (e *Engine) allFits(g *group) iter.Seq[*fit] {
 
 // examine extends the list of instances that fit one of the group's jobs by the next one; false if there is none.
 func (e *Engine) examine(g *group) bool {
-	all := e.fleet.All()
+	all := e.fleet.LastIndex().Roomy
+	if g.Key.Shape.Need.Memory == 0 {
+		all = e.fleet.All()
+	}
 	at, _ := slices.BinarySearchFunc(all, g.examined+1, func(in *fleet.Member, id int64) int { return cmp.Compare(in.ID, id) })
 	for _, in := range all[at:] {
 		g.examined = in.ID

@@ -11,7 +11,8 @@ import (
 // decision visits only the instances that matter to it.
 type Index struct {
 	Ready     []*Member // work may start there and vCPUs are free: most free vCPUs first, then oldest
-	Coming    []*Member // coming, so that work may be reserved there; this and the other lists by ID
+	Roomy     []*Member // those of Ready with free memory; this and the other lists by ID
+	Coming    []*Member // coming, so that work may be reserved there
 	Reserved  []*Member // with reservations
 	Creating  []*Member // requested from their cloud, or about to be
 	Idle      []*Member
@@ -28,7 +29,7 @@ type indexEntry struct {
 	stale                                                      bool
 	anew                                                       bool // its resources, or who may use them, have changed
 	ready, coming, reserved, creating, idle, ending, reclaimed bool
-	unsettled                                                  bool
+	roomy, unsettled                                           bool
 	free                                                       drover.MilliCPU // sort key in Ready
 	seen                                                       int             // how often it was found changed
 }
@@ -78,6 +79,7 @@ func (r *Index) update(in *Member) {
 		at, _ := slices.BinarySearchFunc(r.Ready, in, ByFree)
 		r.Ready = slices.Insert(r.Ready, at, in)
 	}
+	enter(&r.Roomy, &on.roomy, in, ready && (in.Free.Memory > 0 || in.slots > 0))
 	enter(&r.Coming, &on.coming, in, there && in.Coming())
 	enter(&r.Reserved, &on.reserved, in, there && len(in.Reservations) > 0)
 	enter(&r.Creating, &on.creating, in, there && (in.State == drover.InstanceCreating || len(in.Candidates) > 0))
