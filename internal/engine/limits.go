@@ -32,20 +32,22 @@ func cloudFull(name string, most int) string {
 
 // whyFull explains that a limit on instances is reached, since the last of them was requested.
 func whyFull(full string, by use) Verdict {
-	return Verdict{Cause: drover.ReasonLimit, Text: fmt.Sprintf("%s, and %s, or raise the limit", full, useText(by.takes, by.others)), Since: by.last}
+	if by.others > 0 {
+		full += fmt.Sprintf(" (held, draining, stopped or leaving: %d)", by.others)
+	}
+	return Verdict{Cause: drover.ReasonLimit, Text: full + "; wait until an instance has room or is gone, or raise the limit", Since: by.last}
 }
 
-// use is how many instances take work, how many do not, and when the last was requested.
+// use is how many instances take no work, and when the last of all was requested.
 type use struct {
-	takes, others int
-	last          drover.Time
+	others int
+	last   drover.Time
 }
 
 // useNow returns the use of a cloud's instances, or of all, for a decision: usually from the census.
 func (e *Engine) useNow(cloud string) use {
 	if n := e.fleet.Len(); n > 0 && (cloud == "" || e.fleet.In(cloud) == n) {
-		takes := e.fleet.Census().Takers()
-		return use{takes, n - takes, e.fleet.All()[n-1].Asked}
+		return use{n - e.fleet.Census().Takers(), e.fleet.All()[n-1].Asked}
 	}
 	return e.useOfAll(cloud)
 }
@@ -53,12 +55,10 @@ func (e *Engine) useNow(cloud string) use {
 // useOfAll returns the same from the instances, and changes nothing.
 func (e *Engine) useOfAll(cloud string) (u use) {
 	for _, in := range e.fleet.All() {
-		switch {
-		case cloud != "" && in.Cloud != cloud:
+		if cloud != "" && in.Cloud != cloud {
 			continue
-		case in.Serving():
-			u.takes++
-		default:
+		}
+		if !in.Serving() {
 			u.others++
 		}
 		u.last = max(u.last, in.Asked)
@@ -74,21 +74,6 @@ func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
 		}
 	}
 	return last
-}
-
-// useText says why the existing instances do not serve the waiting work, and what it waits for.
-func useText(takes, others int) string {
-	switch {
-	case takes+others == 1 && others == 0:
-		return "its instance is in use or reserved; wait until it has room or is gone"
-	case takes+others == 1:
-		return "its instance is held, draining, stopped or leaving; wait until it is released or gone"
-	case others == 0:
-		return "all instances are in use or reserved; wait until one has room or is gone"
-	case takes == 0:
-		return "all instances are held, draining, stopped or leaving; wait until one is released or gone"
-	}
-	return fmt.Sprintf("all instances are in use or reserved (held, draining, stopped or leaving: %d); wait until one has room or is gone", others)
 }
 
 // countOf returns a number with its noun, in the plural if needed.

@@ -87,13 +87,8 @@ func (f *Fleet) checkIndex() error {
 	if !reflect.DeepEqual(f.inCloud, inCloud) {
 		return fmt.Errorf("the index has instances in clouds %v, but they are in %v", f.inCloud, inCloud)
 	}
-	for key, in := range provided {
-		if !slices.Equal(f.provided[key], in) {
-			return fmt.Errorf("%d instances of cloud %s are found by the provider ID %q, but %d have it", len(f.provided[key]), key.cloud, key.id, len(in))
-		}
-	}
-	if len(f.provided) != len(provided) {
-		return fmt.Errorf("instances are found by %d provider IDs, but they have %d", len(f.provided), len(provided))
+	if !reflect.DeepEqual(f.provided, provided) {
+		return fmt.Errorf("the %d provider IDs by which instances are found are not the %d that they have", len(f.provided), len(provided))
 	}
 	shown := 0
 	for _, d := range f.departed {
