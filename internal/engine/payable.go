@@ -43,11 +43,14 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 		return why, nil
 	}
 	var cheapest drover.Offering
-	tooDear := map[string]drover.Money{}  // by cloud: an account of the fleet refuses this price, and higher ones
-	perCPU := drover.Money(math.MaxInt64) // another account refuses this price of a vCPU, and higher ones
+	const highest = drover.Money(math.MaxInt64)
+	cloud, tooDear := "", highest // an account of the fleet refuses this price in this cloud, and higher ones
+	perCPU := highest             // another account refuses this price of a vCPU, and higher ones
 	refused := func(o *drover.Offering) bool {
-		price, known := tooDear[o.Cloud]
-		return o.Price >= cheapest.Price && (known && o.Price >= price || o.VCPUPrice() >= perCPU)
+		if o.Cloud != cloud {
+			cloud, tooDear = o.Cloud, highest
+		}
+		return o.Price >= cheapest.Price && (o.Price >= tooDear || perCPU < highest && o.VCPUPrice() >= perCPU)
 	}
 	blocked, until, listed := 0, drover.Time(0), e.asListed()
 	all := e.market.Offerings()
@@ -68,7 +71,7 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 		case a == nil:
 			return why, nil
 		case a.OfFleet():
-			tooDear[o.Cloud] = o.Price
+			tooDear = o.Price
 		default:
 			perCPU = min(perCPU, o.VCPUPrice())
 		}
