@@ -236,6 +236,7 @@ func TestFaultyPrograms(t *testing.T) {
 		{"its list has the wrong type", "call", `echo '{"result":{"instances":{}}}'`, "instances is of the wrong type (object)"},
 		{"the error contains its last line", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"its reply is not JSON", "call", `echo hello`, "reply is not valid"},
+		{"its reply is not an object", "call", `echo '[]'`, "it is of the wrong type (array)"},
 		{"it replies twice", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
 		{"a bracket follows its reply", "call", `echo '{"result":{"instances":[]}}]'`, "there is extra data after the JSON value"},
 		{"an id is not valid UTF-8", "call", `printf '{"result":{"instances":[{"id":"\377","type":"t","zone":"z","market":"spot","state":"running"}]}}'`, "not valid UTF-8"},
@@ -274,6 +275,14 @@ func TestFaultyPrograms(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a hint says what belongs on standard output, unless the reply is JSON", func(t *testing.T) {
+		for says, want := range map[string]bool{"debugging": true, `{"result":{}} {}`: true, "[]": false, `{"error":"full"}`: false} {
+			_, err := open(t.Context(), "command: ["+script(t, "echo '"+says+"'")+"]", "f", t.TempDir(), nil)
+			if hint := drover.AsError(err, "").Hint; strings.Contains(hint, "standard output") != want {
+				t.Errorf("%s: %v, hint %q", says, err, hint)
+			}
+		}
+	})
 }
 
 // covers C5

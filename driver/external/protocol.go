@@ -173,7 +173,11 @@ type (
 func decode(line []byte, id int64, result any) error {
 	var r reply
 	if err := unmarshal(line, &r); err != nil {
-		return unclear("%v in %.100q", err, line).WithHint("only the reply may go to standard output; write everything else to standard error")
+		e := unclear("%v in %.100q", err, line)
+		if !json.Valid(line) {
+			e = e.WithHint("only the reply may go to standard output; write everything else to standard error")
+		}
+		return e
 	}
 	switch {
 	case r.ID != 0 && r.ID != id:
@@ -195,8 +199,8 @@ func decode(line []byte, id int64, result any) error {
 func unmarshal(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(into)
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
-		return fmt.Errorf("%s is of the wrong type (%s)", t.Field, t.Value)
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s is of the wrong type (%s)", cmp.Or(t.Field, "it"), t.Value)
 	}
 	if err != nil {
 		return err
