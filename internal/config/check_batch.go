@@ -261,7 +261,7 @@ func (c *checker) outputs(outputs []output, n *node) {
 			at = at.find("glob")
 		}
 		switch {
-		case p == "" || !doublestar.ValidatePattern(p):
+		case p == "" || strings.ContainsRune(p, 0) || !doublestar.ValidatePattern(p):
 			c.addf(at, "%s is not a valid pattern", quote(p))
 		case len(p) > maxPattern:
 			c.addf(at, "the pattern is %d bytes long, but no path is longer than %d", len(p), maxPattern)
