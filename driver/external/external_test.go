@@ -237,6 +237,7 @@ func TestFaultyPrograms(t *testing.T) {
 		{"the error contains its last line", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"its reply is not JSON", "call", `echo hello`, "reply is not valid"},
 		{"its reply is not an object", "call", `echo '[]'`, "it is of the wrong type (array)"},
+		{"a time is not one", "call", `echo '{"result":{"instances":[{"id":"a","created":"yesterday"}]}}'`, `"yesterday" is not a time`},
 		{"it replies twice", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
 		{"a bracket follows its reply", "call", `echo '{"result":{"instances":[]}}]'`, "there is extra data after the JSON value"},
 		{"an id is not valid UTF-8", "call", `printf '{"result":{"instances":[{"id":"\377","type":"t","zone":"z","market":"spot","state":"running"}]}}'`, "not valid UTF-8"},

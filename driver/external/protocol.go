@@ -202,6 +202,9 @@ func unmarshal(text []byte, into any) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s is of the wrong type (%s)", cmp.Or(t.Field, "it"), t.Value)
 	}
+	if t, ok := errors.AsType[*time.ParseError](err); ok {
+		return fmt.Errorf("%q is not a time; write it like 2026-02-03T04:05:06Z", t.Value)
+	}
 	if err != nil {
 		return err
 	}
