@@ -122,7 +122,7 @@ const (
 // added to them.
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances in any state except gone."},
-	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, and those in pools with login: none."},
+	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, or in a pool with login: none."},
 	{instancesHourly, gauge, byStock, nil, "Hourly cost of instances that their cloud has accepted."},
 	{instancesVCPUs, gauge, byStock, nil, "vCPUs of instances."},
 	{instancesMemory, gauge, byStock, nil, "Memory of instances."},
