@@ -135,7 +135,7 @@ func (Growth) schema() *jsonschema.Schema {
 type Common struct {
 	Driver       string        `yaml:"driver,required" doc:"the kind of cloud"`
 	DryRun       bool          `yaml:"dry_run" doc:"only read from the cloud, and log what would have been changed"`
-	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"at most this many instances at once"`
+	MaxInstances int           `yaml:"max_instances" min:"1" max:"100000" doc:"at most this many instances at once"`
 	Limits       []Limit       `yaml:"limits" doc:"limits for parts of the cloud, such as a zone or a quota group"`
 	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"at most this many create requests at once"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often to list the cloud's instances"`
