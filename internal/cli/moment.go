@@ -85,7 +85,7 @@ func (a *app) showDifference(s replay.Segment) error {
 		fmt.Fprintln(a.out)
 		f.print(a.out)
 	}
-	why := "the same version decided differently: this is a bug in Drover, and the recording reproduces it"
+	why := "the version is the same: unless the builds differ, this is a bug in Drover, and the recording reproduces it"
 	if this := a.program.Version; s.Program != this {
 		why = fmt.Sprintf("it was recorded by drover %s; this is %s, which may decide differently: replay it with that version", s.Program, this)
 	}
