@@ -83,6 +83,22 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 	return n
 }
 
+// answerWait is how long a new controller rents nothing for a job for which an instance has room that it has not heard
+// from yet. Most answer within seconds.
+const answerWait = 10 * time.Second
+
+// awaitsAnswer reports whether an instance with room for one of the group's jobs is likely to answer soon.
+func (e *Engine) awaitsAnswer(g *group) bool {
+	until := e.s.Looking.Add(answerWait)
+	if e.s.Now >= until || !slices.ContainsFunc(e.fleet.All(), func(in *fleet.Member) bool {
+		return in.State == drover.InstanceUnknown && in.TakesWork() && !in.TriedDial() && in.Holds(&g.demand)
+	}) {
+		return false
+	}
+	e.pending.Await = sooner(e.pending.Await, until)
+	return true
+}
+
 // patience returns how much longer each element without a reservation may wait, oldest first. These are assumed to be
 // the youngest.
 func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {

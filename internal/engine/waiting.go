@@ -14,6 +14,7 @@ const maxKinds = 50
 const (
 	bootingText  = "instances for it are starting"
 	endingText   = "a running job will probably end before a new instance could boot"
+	answerText   = "an instance with room for it has not answered since the controller started, but it probably will soon"
 	heldText     = "its priority is 0; raise it with drover priority to start it"
 	planningText = "Drover is choosing instances for it; this takes a few seconds"
 	drainingText = "the controller is shutting down and starts no more jobs; the next controller will"
