@@ -150,8 +150,8 @@ func (a *app) priorityCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "priority JOB… N",
 		Short: "Change the priority of jobs",
-		Long: `Change the priority of jobs: higher goes first. Priority 0 stops a job's attempt and keeps the job
-queued until you raise its priority.`,
+		Long: `Change the priority of jobs; jobs with a higher priority start first. Priority 0 stops a job's
+attempt and keeps the job queued until you raise its priority.`,
 		Example: "  drover priority 17 50\n  drover priority 17 18 0",
 		Args:    wantArgs(2, -1, "a JOB and a number"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

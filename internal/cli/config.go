@@ -35,7 +35,7 @@ func (a *app) configCheck() *cobra.Command {
 	return unformatted(onlyExitCode, &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   "Check a configuration and report each error with its location",
-		Long:    "Check a configuration and report each error with its location. This does not contact the clouds;\ndrover doctor does.",
+		Long:    "Check a configuration and report each error with its location. It does not contact the clouds;\ndrover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    wantArgs(0, 1, "one FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

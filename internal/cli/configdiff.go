@@ -17,11 +17,11 @@ func (a *app) configDiff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FILE [OTHER]",
 		Short: "Show the effects of a changed configuration",
-		Long: `Show what would change if the running controller's configuration file had the content of FILE: which
-keys, and which instances would be created, drained, replaced or destroyed. Paths in FILE are
-relative to the folder of the controller's file. Without --server or -c, FILE itself names the
-controller. With OTHER, show the keys that differ between FILE and OTHER, without a controller.
-Nothing is changed. The exit code is 0 whether or not anything differs.`,
+		Long: `Show what would change if the running controller's configuration file had the content of FILE: the
+keys that differ, and the instances that would be created, drained, replaced or destroyed. Paths in
+FILE are relative to the folder of the controller's file. Without --server or -c, FILE also says
+where the controller is. With OTHER, show the keys that differ between FILE and OTHER; this needs no
+controller. Nothing is changed. The exit code is 0 whether or not anything differs.`,
 		Example: "  drover -c drover.yaml config diff new.yaml\n  drover config diff old.yaml new.yaml -o json",
 		Args:    wantArgs(1, 2, "one FILE or two"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,11 +30,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the configuration, the controller, the clouds and this host; or dump what the controller knows",
-		Long: `Check what Drover needs here: a valid configuration, clouds that answer, a controller that is
-ready and accepts the token, and ssh. The exit code is 1 if something is wrong.
+		Short: "Check the configuration, the controller, the clouds and this host; or dump the controller's state",
+		Long: `Check that the configuration is valid, that the clouds answer, that the controller is ready and
+accepts the token, and that ssh is installed. The exit code is 1 if something is wrong.
 
-With --dump, print as JSON everything the controller knows, except secrets, for a bug report.`,
+With --dump, print everything that the controller knows, except secrets, as JSON for a bug report.`,
 		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {

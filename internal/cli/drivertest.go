@@ -51,8 +51,8 @@ func (a *app) driverTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test CLOUD",
 		Short: "Test a configured cloud by creating instances there",
-		Long: `Test whether a configured cloud does everything Drover needs. Each check creates, lists, tags, logs
-in to or destroys instances of its own test fleets; nothing else is touched. The maximum cost is
+		Long: `Test whether a configured cloud does everything Drover needs. The checks create, list, tag, log
+in to and destroy instances in test fleets of their own; they touch nothing else. The maximum cost is
 printed first, and you are asked to confirm. The exit code is 1 if a check failed.
 
 Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and prints how to clean up.`,

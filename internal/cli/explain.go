@@ -17,11 +17,11 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
 		Short: "Explain why something is waiting, since when, and what will change that",
-		Long: `Explain why something is waiting, or why it is in its current state, since when, and what will
-change that. The subject is a job's id, the name of an instance or a cloud, CLOUD/ZONE/TYPE/MARKET
-for an offering, pool/NAME, or fleet. A shorter form (CLOUD/TYPE) or a pattern selects several
-offerings. Without a subject, drover explain covers the fleet, then everything that is waiting, held
-or blocked. docs/reasons.md explains the code of each reason.`,
+		Long: `Explain why something is waiting or in its current state, since when, and what will change that. The
+subject is a job's id, the name of an instance or a cloud, CLOUD/ZONE/TYPE/MARKET for an offering,
+pool/NAME, or fleet. A shorter form (CLOUD/TYPE) or a pattern selects several offerings. Without a
+subject, drover explain covers the fleet, then everything that is waiting, held or blocked.
+docs/reasons.md explains the code of each reason.`,
 		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain pool/web\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -49,8 +49,9 @@ func (a *app) kubernetesManifests() *cobra.Command {
 		Use:   "manifests",
 		Short: "Print the manifests for cluster-autoscaler and for Drover's access to the cluster",
 		Long: `Print manifests for kubectl apply: the deployment of cluster-autoscaler with the flags that Drover
-needs, the secret with which it connects to this controller, and the roles of both. The command first
-checks that the controller and the autoscaler would accept each other's certificates.`,
+needs, the secret with which the autoscaler connects to this controller, and the roles of the
+autoscaler and of Drover. The command first checks that the controller and the autoscaler would
+accept each other's certificates.`,
 		Example: "  drover kubernetes manifests -c drover.yaml --address drover.example.org:8086 --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
 		Args:    wantArgs(0, 0, ""),
 		RunE:    func(*cobra.Command, []string) error { return a.printManifests(f) },

@@ -13,7 +13,7 @@ type ofBatch struct{ batch, user string }
 // add adds the flags. what describes the choice of --batch, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches with this `name`")
-	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: search this `user`'s batches, not yours")
+	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: search this `user`'s batches instead of yours")
 	complete(cmd, "batch", a.completeBatches)
 }
 

@@ -31,12 +31,12 @@ func (a *app) offersCommand() *cobra.Command {
 	var f offersFlags
 	cmd := named(&cobra.Command{
 		Use:   "offers",
-		Short: "List what can be rented, cheapest first, and why and until when the rest is blocked",
-		Long: `List the instance types that can be rented in each zone and market, cheapest first, and why some are
-blocked, at a limit or too expensive, and until when. Without a running controller, the list comes
-from the clouds of the configuration or, without a configuration, from this computer; blocks are
-then unknown. With -o wide, the table also shows disks, reservations and, where the cloud publishes
-them, interruption rates.`,
+		Short: "List the available instance types, cheapest first, and the blocked ones, with reasons",
+		Long: `List the instance types that can be rented in each zone and market, cheapest first. For types that
+are blocked, at a limit or too expensive, show why and until when. Without a running controller, the
+list comes from the clouds of the configuration or, without a configuration, from this computer;
+blocks are then unknown. With -o wide, the table also shows disks, reservations and, where the cloud
+publishes them, interruption rates.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, ""),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.offers(cmd, f, args) },
@@ -48,7 +48,7 @@ them, interruption rates.`,
 	flags.IntVar(&f.gpus, "gpus", 0, "only types with at least `N` GPUs")
 	flags.StringVar(&f.arch, "arch", "", "only types of this `architecture`: amd64 or arm64")
 	flags.StringVar(&f.cloud, "cloud", "", "only types of this `cloud`")
-	flags.BoolVar(&f.all, "all", false, "also show what types.include, types.exclude and types.max_price exclude")
+	flags.BoolVar(&f.all, "all", false, "also show types that types.include, types.exclude or types.max_price rules out")
 	f.watch.add(cmd)
 	a.addCatalogue(flags)
 	complete(cmd, "cloud", a.completeClouds)

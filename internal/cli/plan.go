@@ -20,7 +20,7 @@ func (a *app) planCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
-		Short: "Show what run or submit would rent, and what it would cost",
+		Short: "Show what run or submit would rent, and the cost",
 		Long: `Show what run or submit would rent now if there were no instances yet, what it would cost, and the
 next-cheapest choice. Nothing is created.`,
 		Example: `  drover plan examples/mandelbrot.yaml

@@ -15,7 +15,7 @@ func (a *app) poolsCommand() *cobra.Command {
 	var watch watchFlag
 	cmd := named(&cobra.Command{
 		Use:   "pools [POOL…]",
-		Short: "List the pools, with wanted and existing instances",
+		Short: "List the pools, with their wanted and existing instances",
 		Long: `List the pools, or some of them: how many instances each should have, how many it has, and why some
 are missing. Draining, broken and interrupted instances do not count. With -o wide, the table also
 shows the instances by zone, those that are leaving, and those with an older template.`,

@@ -31,7 +31,8 @@ the recording of the controller that -c configures.
 
 With --until, stop at a time and show what the controller knew; with --about, stop at the first
 event about a job, an attempt or an instance; with both, stop at the time and explain the subject.
-With --events, list the events and the decisions; with --about, only those about the subject.
+With --events, list the events and the decisions; with --events and --about, only those about the
+subject.
 
 The version that made a recording always makes the same decisions; another version may not.`,
 		Example: `  drover replay run-x7k2pq

@@ -90,9 +90,10 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
 
-'drover run' and some other commands need no controller. Tell the others where it is with --server and
---token, or DROVER_SERVER and DROVER_TOKEN. On the controller's own host, its configuration is enough:
--c FILE or DROVER_CONFIG. -c overrides DROVER_SERVER; DROVER_CONFIG does not.
+'drover run' and some other commands need no controller. The others need the controller's URL and
+your token: set --server and --token, or DROVER_SERVER and DROVER_TOKEN. On the controller's own host,
+its configuration is enough: set -c FILE or DROVER_CONFIG. -c overrides DROVER_SERVER; DROVER_CONFIG
+does not.
 
 Exit codes: 0 success, 1 a job failed or a check found faults, 2 invalid command or configuration,
 3 the controller or a cloud could not be reached, 4 not allowed, 130 interrupted.`,

@@ -24,7 +24,7 @@ func (a *app) runsCommand() *cobra.Command {
 		Long: `List your active and resumable runs, newest first.
 
     running   a process controls it
-    detached  no process controls it; its instances may exist, and running jobs keep running
+    detached  no process controls it; its instances may still exist, and running jobs keep running
     stopped   no process controls it, and it has no instances
     failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
 

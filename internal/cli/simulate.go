@@ -47,7 +47,7 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
 		Short: "Simulate a configuration against a recorded workload",
-		Long: `Simulate a configuration against a recorded workload: how long jobs would have waited, which
+		Long: `Simulate a configuration against a recorded workload. Show how long jobs would have waited, which
 instances Drover would have rented, and their cost. The controller's own engine makes the decisions,
 in simulated time; nothing is rented.
 
@@ -86,7 +86,7 @@ configuration's pools for that long, with or without a TRACE.`,
 	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time during which a zone has no capacity, in half-hour periods")
 	flags.StringVar(&f.chart, "chart", "", "write a chart of the fleet, the queue and the cost over time to `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the chart's data to `FILE.csv`")
-	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (as in the trace) or actual (as they ran)")
+	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (from the trace) or actual (the true run time)")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long every job may wait for room on a running instance, beyond the time a new one takes to boot")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords(simulate.Expectations...))

@@ -28,7 +28,7 @@ func (a *app) submitCommand() *cobra.Command {
 		Use:   "submit [flags] {BATCH.yaml | -- CMD ARG…}",
 		Short: "Submit a batch or a command to the controller",
 		Long: `Submit a batch or a command to the controller, and upload the inputs that it does not have. When
-drover submit returns, the jobs are in the queue and survive a crash.
+drover submit returns, the jobs are in the queue and survive a crash of the controller.
 
 A submission repeated with the same --key is accepted only once.`,
 		Example: `  drover submit examples/hello.yaml

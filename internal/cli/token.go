@@ -32,8 +32,8 @@ func (a *app) tokenCreate() *cobra.Command {
 		Long: `Create a token. It is printed on standard output, once; the controller keeps only its hash.
 
 Each role includes the ones before it: view sees the fleet and all jobs, but not other users' logs,
-outputs, labels and commands; submit submits jobs and changes the user's own; operate reads and
-changes all jobs and instances; admin creates tokens.`,
+outputs, labels and commands; submit submits jobs and changes the user's own jobs; operate reads
+and changes all jobs and instances; admin creates tokens.`,
 		Example: "  drover token create --user ada --role submit --expires 30d > token && chmod 600 token\n  drover --server https://drover.example.org --token file:token jobs",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) (err error) {

@@ -58,7 +58,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.memory, "memory", "", "memory per job: a `size` such as 4Gi")
 	flags.StringVar(&f.disk, "disk", "", "disk space per job: a `size` such as 10Gi")
 	flags.IntVar(&f.gpus, "gpus", 0, "`number` of GPUs per job")
-	flags.StringVar(&f.array, "array", "", "run the command many times: `N` means 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX is the index")
+	flags.StringVar(&f.array, "array", "", "run the command once for each index: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX contains the index")
 	flags.IntVar(&f.gang, "gang", 0, "start every `N` consecutive elements of the array together, or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "environment variable `NAME=VALUE`; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to copy into the job's working folder; may be repeated")
