@@ -14,7 +14,7 @@
 #
 # Requires bash, jq, cpio, flock and Debian's packages qemu-system-x86 and dropbear-bin.
 #
-# An instance is a folder FOLDER/FLEET/NAME with instance.json (what never changes), tags.json (the tags) and pid (the
+# An instance is a folder FOLDER/FLEET/NAME with instance.json (the data that never changes), tags.json (the tags) and pid (the
 # process id of QEMU). The instance is gone when that process has ended. Folders are created and removed under a lock, so
 # two instances never have the same name.
 set -euo pipefail
@@ -40,7 +40,7 @@ lives() {
 	pid=$(cat "$1/pid" 2>/dev/null) && grep -qzF "$1/" "/proc/$pid/cmdline" 2>/dev/null
 }
 
-# show FOLDER prints the instance as in a reply.
+# show FOLDER prints the instance as an object for a reply.
 show() {
 	jq -c --slurpfile tags "$1/tags.json" '. + {tags: $tags[0]}' "$1/instance.json"
 }

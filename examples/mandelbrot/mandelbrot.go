@@ -1,7 +1,7 @@
 // Command mandelbrot renders tiles of a picture of the Mandelbrot set, and joins them.
 //
 //	mandelbrot tile INDEX       writes tile INDEX of the picture to tile.png
-//	mandelbrot join FOLDER      reads FOLDER/INDEX/tile.png for every tile and writes mandelbrot.png
+//	mandelbrot join FOLDER      joins the tiles FOLDER/INDEX/tile.png into mandelbrot.png
 //
 // It needs only this source file and the standard library, so an instance can compile it.
 package main
@@ -81,8 +81,8 @@ func pixel(x, y int) color.Color {
 	return sum.times(1.0 / (samples * samples)).color()
 }
 
-// point returns the light of one point of the picture. A point that escapes gets its colour from the number of
-// iterations, and is shaded as if the surroundings of the set were a landscape lit from the upper left.
+// point returns the light of one point of the picture. A point that escapes is coloured by the number of iterations
+// and shaded as if the surroundings of the set were a landscape lit from the upper left.
 func point(x, y float64) light {
 	const scale = breadth / width
 	c := centre + complex((x-width/2)*scale, (height/2-y)*scale)
