@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	offersInterval = time.Hour // default interval between requests for a cloud's types and prices
+	offersInterval = time.Hour   // default interval between requests for a cloud's types and prices
+	offersAgain    = time.Minute // until the next one, if jobs need a type that the last answer lacks
 	soon           = 100 * time.Millisecond
 )
 
@@ -84,13 +85,16 @@ func (e *Engine) offered(b Offered) {
 	}
 	c.Fails, c.Mute = 0, Verdict{}
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
+	missed := len(c.Missing) > 0
 	news, askAgain := e.market.Revise(&c.Catalogue, market.Update{Base: b.Base, Hash: b.Hash, Offerings: b.Offerings, Removed: b.Removed})
 	if askAgain {
 		c.NextOffer = e.s.Now
+	} else if news || missed {
+		e.pending.FitCheck = true
+		e.typesRevision++
 	}
 	if news {
-		e.pending.Plan, e.pending.FitCheck, e.pending.Price = true, true, true
-		e.typesRevision++
+		e.pending.Plan, e.pending.Price = true, true
 		e.pools.revision++ // they may have other zones
 		for _, in := range e.fleet.All() {
 			if in.Cloud == c.Name && in.Typeless() {

@@ -239,7 +239,8 @@ func stateWord(s drover.JobState) string {
 	return string(s)
 }
 
-// refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (behaviour D10).
+// refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (behaviour D10). A
+// type may be missing only for a moment, since changing it means replacing it in some clouds: the next answer decides.
 func (e *Engine) refuseMisfits() {
 	if !e.pending.FitCheck || !e.market.Complete() {
 		return
@@ -253,11 +254,26 @@ func (e *Engine) refuseMisfits() {
 		g.typesRevision = e.typesRevision
 		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.typesRevision = 0
+			if c := e.missedBy(g); c != nil {
+				c.NextOffer = min(c.NextOffer, e.s.Now.Add(offersAgain))
+				continue
+			}
 			for _, j := range slices.Clone(g.Jobs) {
 				e.misfit(g, j, miss)
 			}
 		}
 	}
+}
+
+// missedBy returns the cloud whose last answer, but not the one before, lacks an offering that fits the group's jobs.
+func (e *Engine) missedBy(g *group) *Cloud {
+	shape := g.Key.Shape.AtAnyPrice()
+	for _, c := range e.enabled() {
+		if slices.ContainsFunc(c.Missing, shape.Accepts) {
+			return c
+		}
+	}
+	return nil
 }
 
 // misfit ends a job's waiting elements in a group that no type can hold.

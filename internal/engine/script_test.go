@@ -133,6 +133,10 @@ func (p *player) offers(args []string) {
 		if rest, ok := strings.CutPrefix(a, "~"); ok {
 			market, a = drover.Spot, rest
 		}
+		if name, gone := strings.CutPrefix(a, "-"); gone {
+			p.offerings = slices.DeleteFunc(p.offerings, func(o drover.Offering) bool { return o.Cloud == cloud && o.Type.Name == name })
+			continue
+		}
 		parts, zone := strings.Split(a, ":"), "z"
 		if name, in, ok := strings.Cut(parts[0], "@"); ok {
 			parts[0], zone = name, in

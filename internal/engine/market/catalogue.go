@@ -12,8 +12,9 @@ import (
 type Catalogue struct {
 	Name      string            `json:"name"` // of the cloud
 	Offerings []drover.Offering `json:"offerings"`
-	Known     bool              `json:"known"`          // Offerings have been received
-	Hash      string            `json:"hash,omitempty"` // of Offerings, as the shell computed it
+	Missing   []drover.Offering `json:"missing,omitempty"` // in the update before the last one, but not in the last
+	Known     bool              `json:"known"`             // Offerings have been received
+	Hash      string            `json:"hash,omitempty"`    // of Offerings, as the shell computed it
 	Throttles []Throttle        `json:"throttles,omitempty"`
 }
 
@@ -96,7 +97,7 @@ func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 		c.Hash = ""
 		return false, true
 	case u.Base != "" && c.Known && len(u.Offerings)+len(u.Removed) == 0:
-		c.Hash = u.Hash
+		c.Hash, c.Missing = u.Hash, nil
 		return false, false
 	}
 	offerings := Sorted(u.Offerings)
@@ -104,6 +105,12 @@ func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 		offerings = revised(c.Offerings, offerings, u.Removed)
 	}
 	news = !c.Known || !slices.Equal(c.Offerings, offerings)
+	c.Missing = nil
+	for _, o := range c.Offerings {
+		if _, listed := slices.BinarySearchFunc(offerings, o, compareOfferings); !listed {
+			c.Missing = append(c.Missing, o)
+		}
+	}
 	c.Offerings, c.Hash, c.Known = offerings, u.Hash, true
 	if news {
 		m.offerings = nil

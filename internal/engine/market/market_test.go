@@ -183,6 +183,13 @@ func TestCatalogueUpdatedByChangesIsComplete(t *testing.T) {
 			if moved := m.Revision() != rev; moved != news || moved != (len(changed)+len(removed) > 0) {
 				t.Fatalf("changed: %t, revision raised: %t", news, moved)
 			}
+			var missing []market.OfferingKey
+			for _, o := range c.Missing {
+				missing = append(missing, market.KeyOf(o))
+			}
+			if diff := cmp.Diff(removed, missing); diff != "" {
+				t.Fatalf("missing from the last update: %s", diff)
+			}
 			was = now
 		}
 		if _, again := m.Revise(c, market.Update{Base: "another"}); !again {
