@@ -30,7 +30,7 @@ type Config struct {
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
 	ResourceGroup string      `yaml:"resource_group" doc:"the resource group for everything; it must exist"`
-	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"the subscription's limit on the rate of calls, as a multiple of the published one"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"the subscription's API rate limit, as a multiple of the published one"`
 
 	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all zones of each type"`
 	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET in the resource group"`
@@ -40,7 +40,7 @@ type Config struct {
 	Identity      string            `yaml:"identity" doc:"the resource id of the instances' managed identity; default: none"`
 	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
 	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: resource_group"`
-	Tags          map[string]string `yaml:"tags" doc:"added to Drover's own on everything it creates"`
+	Tags          map[string]string `yaml:"tags" doc:"for everything Drover creates, in addition to its own tags"`
 
 	Volume  volume   `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes []volume `yaml:"volumes" doc:"additional volumes of each instance"`

@@ -53,7 +53,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 
 // bring brings a Droplet to a status, unless it already has it: DigitalOcean refuses a repeated action.
 func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Context, int) (*godo.Action, *godo.Response, error)) error {
-	doing := "change instance " + id + " to " + status
+	doing := map[string]string{"off": "stop", "active": "start"}[status] + " instance " + id
 	d, err := c.droplet(ctx, id)
 	if err == nil && d.Status != status {
 		_, _, err = do(ctx, d.ID)

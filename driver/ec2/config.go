@@ -20,15 +20,15 @@ type Config struct {
 	Region   string `yaml:"region" doc:"default: the region that the AWS tools use, or this host's"`
 	Profile  string `yaml:"profile" doc:"a profile in the AWS tools' configuration; default: the one that they use"`
 	Endpoint string `yaml:"endpoint" doc:"the URL of an API compatible with EC2; default: Amazon's"`
-	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"the account's limit on the rate of calls, as a multiple of the published one"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"the account's API rate limit, as a multiple of the published one"`
 
 	Zones           []string          `yaml:"zones" doc:"default: all zones with a subnet"`
 	Subnets         []string          `yaml:"subnets" doc:"ids; default: the default subnet of each zone"`
 	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; default: the network's default"`
 	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; default: the subnet's setting"`
 	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the instances' IAM profile; default: none"`
-	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing key pair; default: the fleet's own, imported"`
-	Tags            map[string]string `yaml:"tags" doc:"added to Drover's own on everything it creates"`
+	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing key pair; default: the fleet's own, which Drover imports"`
+	Tags            map[string]string `yaml:"tags" doc:"for everything Drover creates, in addition to its own tags"`
 
 	Volume       volume    `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes      []volume  `yaml:"volumes" doc:"additional volumes of each instance"`

@@ -76,7 +76,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	if !slices.Contains(c.calls, callOfferings) {
 		return nil, drover.Errorf(drover.KindInvalid, "cloud %s has no configured types, and its driver program lists none", c.o.Name).
-			WithHint("types: [{name: small, vcpus: 2, memory: 4Gi, price: 0.05}]")
+			WithHint("write types: [{name: small, vcpus: 2, memory: 4Gi, price: 0.05}]")
 	}
 	var said offered
 	if err := c.call(ctx, callOfferings, nil, &said); err != nil {

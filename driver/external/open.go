@@ -55,7 +55,7 @@ func (c *Config) Default() {
 func (c *Config) Check() error {
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
-		return drover.Errorf(drover.KindInvalid, "command must specify a program").WithHint("command: [./driver.sh]")
+		return drover.Errorf(drover.KindInvalid, "command must specify a program").WithHint("write command: [./driver.sh]")
 	case c.Protocol != ByCall && c.Protocol != ByStream:
 		return drover.Errorf(drover.KindInvalid, "protocol: %q is neither %s nor %s", c.Protocol, ByCall, ByStream)
 	case c.Timeout <= 0:

@@ -20,7 +20,7 @@ type Config struct {
 	Project  string   `yaml:"project" doc:"its id; default: GOOGLE_CLOUD_PROJECT, or the credentials' project"`
 	Region   string   `yaml:"region" doc:"such as us-central1"`
 	Zones    []string `yaml:"zones" doc:"of the region; default: all"`
-	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"the project's limit on the rate of calls, as a multiple of the default one"`
+	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"the project's API rate limit, as a multiple of the default one"`
 
 	Network        string   `yaml:"network" doc:"its name, or its path in another project; default: default"`
 	Subnetwork     string   `yaml:"subnetwork" doc:"its name, or its path in another project; default: the network's subnetwork in the region"`
@@ -29,8 +29,8 @@ type Config struct {
 	ServiceAccount string   `yaml:"service_account" doc:"the email of the account whose credentials jobs can use; default: none"`
 
 	User   string            `yaml:"user" doc:"the user to create and log in as"`
-	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
-	Labels map[string]string `yaml:"labels" doc:"added to Drover's own labels on everything that it creates"`
+	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init, whichever the image runs at its first boot"`
+	Labels map[string]string `yaml:"labels" doc:"for everything Drover creates, in addition to its own labels"`
 
 	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
 	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB per month; default: Google's list price"`

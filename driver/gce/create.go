@@ -260,7 +260,7 @@ func readTemplate(raw string) (object, error) {
 	for key := range as[metadata](given["metadata"]).values() {
 		if key == "startup-script" || key == "user-data" {
 			return nil, drover.Errorf(drover.KindInvalid, "the template's metadata sets %s, which Drover sets itself", key).
-				WithHint("put it in a file and write cloud_init: FILE; a script that begins with #cloud-boothook runs at every boot")
+				WithHint("put its value in a file and write cloud_init: FILE; a script that begins with #cloud-boothook runs at every boot")
 		}
 	}
 	return given, nil

@@ -21,7 +21,7 @@ type Config struct {
 	Firewalls []int64           `yaml:"firewalls" doc:"ids of the firewalls for instances; default: none"`
 	IPv4      bool              `yaml:"ipv4" doc:"whether instances get a public IPv4 address, which costs extra"`
 	IPv6      bool              `yaml:"ipv6" doc:"whether instances get a public IPv6 address"`
-	Labels    map[string]string `yaml:"labels" doc:"added to Drover's own on everything it creates"`
+	Labels    map[string]string `yaml:"labels" doc:"for everything Drover creates, in addition to its own labels"`
 	Rate      drover.Money      `yaml:"dollars" doc:"the exchange rate: USD per unit of the price list's currency, usually the euro"`
 
 	kit.TypeKeys

@@ -33,7 +33,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 
 // turn brings the server to a status that it does not have yet.
 func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do func(context.Context, *hcloud.Server) (*hcloud.Action, *hcloud.Response, error)) error {
-	doing := "turn instance " + id + " " + map[hcloud.ServerStatus]string{hcloud.ServerStatusOff: "off", hcloud.ServerStatusRunning: "on"}[to]
+	doing := map[hcloud.ServerStatus]string{hcloud.ServerStatusOff: "stop", hcloud.ServerStatusRunning: "start"}[to] + " instance " + id
 	server, err := c.server(ctx, id)
 	if err == nil && server.Status != to {
 		_, _, err = do(ctx, server)

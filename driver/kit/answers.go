@@ -31,7 +31,7 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 		case "":
 			return all, nil
 		case token: // as behind a cache that ignores the token
-			return nil, errors.New("a page of the list is its own next page")
+			return nil, errors.New("a page of the list names itself as the next page")
 		}
 		token = after
 	}

@@ -25,7 +25,7 @@ type Answer struct {
 // Foreign404 is the answer to read from a 404 response without the cloud's own error. It is transient and does not mean
 // that something is gone: it may be from a proxy that has not found the cloud.
 func Foreign404(cloud string) Answer {
-	return Answer{Message: "HTTP 404, without an error of " + cloud + "'s"}
+	return Answer{Message: "HTTP 404 without an error message from " + cloud}
 }
 
 // maxMessage is how many bytes of a cloud's message are passed on.

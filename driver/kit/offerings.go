@@ -18,7 +18,7 @@ type Type struct {
 	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"the cloud's name for the type; default: name"`
 	VCPUs        drover.MilliCPU `yaml:"vcpus" json:"vcpus_milli"`
 	Memory       drover.Bytes    `yaml:"memory" json:"memory_bytes"`
-	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"size of the root volume; default: whatever a job needs"`
+	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"size of the root volume; default: as much as a job needs"`
 	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"additional space, not on the root volume"`
 	GPUs         int             `yaml:"gpus" json:"gpus"`
 	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; default: the driver's default"`

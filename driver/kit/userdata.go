@@ -149,7 +149,7 @@ func CheckInit(text string, runs driver.Init, max int) error {
 		size = len(encoded(text)) + ownInit
 	}
 	if max > 0 && size > max {
-		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes (up to %d with Drover's part), more than this cloud's limit of %d", len(text), size, max).
+		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, and up to %d with Drover's part, but this cloud's limit is %d", len(text), size, max).
 			WithHint("let it download large parts when the instance boots")
 	}
 	return nil

@@ -27,13 +27,13 @@ type Config struct {
 	ConfigDrive    bool              `yaml:"config_drive" doc:"whether to pass user data on a drive, for clouds without a metadata service"`
 	Tags           map[string]string `yaml:"tags" doc:"metadata for all instances, in addition to Drover's own"`
 
-	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk has the flavor's size; volume: it is a volume of the size that jobs need"`
+	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk has the flavor's size; volume: the root disk is a volume of the size that jobs need"`
 	VolumeType string   `yaml:"volume_type" doc:"the type of the boot volume; default: the cloud's default"`
 	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow the boot volume for an idle instance's next job; not every storage backend can do this while the volume is in use"`
 
-	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones; if so, none is kept stopped"`
+	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones; if so, Drover keeps none stopped"`
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"the price per hour of each flavor, by its name"`
-	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of a flavor that contains its price per hour"`
+	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec that contains a flavor's price per hour"`
 	Rates        flavorRates             `yaml:"rates" doc:"the rates from which other flavors' prices are computed"`
 	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases with which flavors request GPUs as PCI devices"`
 	Arch         drover.Arch             `yaml:"arch" doc:"the architecture of the cloud's own flavors: amd64 or arm64"`

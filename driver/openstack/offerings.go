@@ -102,7 +102,7 @@ func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
 		all[f.Name] = kept
 	}
 	if len(all) == 0 { // not cached: an earlier copy is better
-		return nil, drover.Errorf(drover.KindInvalid, "the cloud lists no flavor").WithHint("openstack flavor list shows the project's flavors")
+		return nil, drover.Errorf(drover.KindInvalid, "the cloud lists no flavors").WithHint("openstack flavor list shows the project's flavors")
 	}
 	return all, nil
 }
