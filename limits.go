@@ -8,10 +8,10 @@ type UserLimits struct {
 	Results  Bytes `json:"results" yaml:"results" doc:"total size of the logs and outputs of a user's jobs; above this, the user cannot submit; 0: no limit"`
 	Records  Bytes `json:"records" yaml:"records" doc:"total size of the records of a user's jobs, including final ones; above this, the user cannot submit; 0: no limit"`
 	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's unfinished jobs; an array counts as one; 0: no limit"`
-	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"total elements of those jobs; 0: no limit"`
+	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"total elements of a user's unfinished jobs; 0: no limit"`
 
-	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances a user may have at once, with sharing: user, except those of pools; 0: no limit"`
-	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"total vCPUs of those instances; 0: no limit"`
+	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"with sharing: user, the instances a user may have at once, not counting pools; 0: no limit"`
+	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"total vCPUs of a user's instances, counted in the same way; 0: no limit"`
 }
 
 // Default sets the default limits.
@@ -70,7 +70,7 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 			WithHint("submit many small jobs as one array, and large environments as inputs; the controller's operator can raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
 		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, but limits.results is %s", user, used.Results.Rounded(), l.Results.Rounded())
-		return e.WithHint("ask the controller's operator to delete old ones, or to raise limits: {results: …}")
+		return e.WithHint("ask the controller's operator to delete old logs and outputs, or to raise limits: {results: …}")
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func CheckNotify(text string) error {
 type jobFile struct {
 	Name       string            `yaml:"name,required" doc:"unique in the batch; names the results folder"`
 	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range (1-20) or a list (1,3,5-9)"`
-	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern or any in a list; each element gets only its own file, named by DROVER_FILE"`
+	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern, or any pattern in a list; each element gets only its own file, named by DROVER_FILE"`
 	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array may run at once; default: as many as fit"`
 	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang's index, DROVER_GANG_INDEX the index in the gang, DROVER_GANG_ADDRESSES where its elements run"`
 	Command    command           `yaml:"command" doc:"the program and its arguments; optional if the image has its own"`

@@ -22,7 +22,7 @@ type configFile struct {
 	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
-	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described by an attribute of a cloud in prevmtable's format"`
+	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described in prevmtable's format by an attribute of a cloud"`
 	Instances  Instances            `yaml:"instances" doc:"lifecycle settings for instances"`
 	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
 	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`
@@ -222,7 +222,7 @@ type Instances struct {
 	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
 	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"an instance that is not ready within this time counts as broken"`
 	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often to check that an instance answers"`
-	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for its answer; default: half of probe_interval, at most 5s"`
+	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for an instance's answer; default: half of probe_interval, at most 5s"`
 	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"an instance that is silent for this long counts as broken"`
 	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving up on them; 0: until one answers"`
 	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`

@@ -241,7 +241,7 @@ func TestInvalidInputIsRefused(t *testing.T) {
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
 		{"groups", "1:2:a", `line 1: "1:2:a" is not in the form min:max:type:name`},
-		{"groups", "3:2:a:b", `line 1: "3:2:a:b" must have a type and the numbers min and max, with max at least 1 and at least min`},
+		{"groups", "3:2:a:b", `line 1: "3:2:a:b" must have a type and the numbers min and max; max must be at least 1 and not less than min`},
 		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is already a group b"},
 		{"groups", "", "there are no groups"},
 	} {

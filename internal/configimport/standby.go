@@ -87,11 +87,11 @@ func (w *writer) groups(text string) error {
 		least, err := strconv.Atoi(parts[0])
 		size, maxErr := strconv.Atoi(parts[1])
 		if err != nil || maxErr != nil || least < 0 || size < max(1, least) || parts[2] == "" {
-			return drover.Errorf(drover.KindInvalid, "line %d: %.80q must have a type and the numbers min and max, with max at least 1 and at least min", number, line)
+			return drover.Errorf(drover.KindInvalid, "line %d: %.80q must have a type and the numbers min and max; max must be at least 1 and not less than min", number, line)
 		}
 		name := nameOf(parts[3], fmt.Sprintf("group-%d", number))
 		if name != parts[3] {
-			w.notef("%s: the pool is called %s, because names may have up to 32 letters, digits and dashes, and begin with a letter", parts[3], name)
+			w.notef("%s: the pool is called %s, because a name may have up to 32 letters, digits and dashes, and must begin with a letter", parts[3], name)
 		}
 		for _, p := range w.pools {
 			if p.Key == name {
