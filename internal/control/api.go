@@ -72,7 +72,7 @@ func (c carried) RemoteAddr() net.Addr { return apiAddr{c.instance} }
 func (c *Controller) acceptAPI(l *link, conn int64) {
 	rw, err := l.conn.OpenAPI(conn)
 	if err != nil {
-		c.cfg.Log.Debug("accepting a job's connection", logkey.Instance, l.name, logkey.Error, err)
+		c.cfg.Log.Debug("a job's connection cannot be accepted", logkey.Instance, l.name, logkey.Error, err)
 		return
 	}
 	select {

@@ -228,7 +228,7 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 // replaces the message.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
-		c.cfg.Log.Debug("sending a message to the runner", logkey.Instance, l.name, logkey.Error, err)
+		c.cfg.Log.Debug("a message to the runner cannot be sent", logkey.Instance, l.name, logkey.Error, err)
 	}
 }
 

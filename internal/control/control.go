@@ -170,7 +170,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	if state.StaleRecords != nil && cfg.Trust {
-		cfg.Log.Warn("trusting the records, as requested: attempts that started after the copy was made may start again", logkey.Note, state.StaleRecords.Text)
+		cfg.Log.Warn("trusting the records, as requested; if they are an older copy, attempts that started since then may start again", logkey.Note, state.StaleRecords.Text)
 		state.StaleRecords = nil
 		if err := cfg.Store.Commit(ctx, []engine.Write{{Current: true}}); err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func (c *Controller) sweepScripts() {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
-		c.cfg.Log.Warn("removing hook scripts", logkey.Error, err)
+		c.cfg.Log.Warn("leftover hook scripts cannot be removed", logkey.Error, err)
 	}
 }
 

@@ -45,7 +45,7 @@ func (c *Controller) readInbox(ctx context.Context) {
 			c.post(ctx, body)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("reading requests", logkey.Error, err)
+			c.cfg.Log.Error("new requests cannot be read", logkey.Error, err)
 			time.AfterFunc(unreadable, c.inbox.nudge)
 		}
 	}

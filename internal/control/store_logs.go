@@ -55,7 +55,7 @@ func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.
 	for _, id := range attempts {
 		for stream, name := range streams {
 			if err := c.keepPiece(ctx, l, id, stream, name); err != nil {
-				c.cfg.Log.Debug("storing a log", logkey.Attempt, id.String(), logkey.Error, err)
+				c.cfg.Log.Debug("a log cannot be stored", logkey.Attempt, id.String(), logkey.Error, err)
 			}
 		}
 	}

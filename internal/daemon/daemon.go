@@ -214,7 +214,7 @@ func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := d.traced(ctx); err != nil {
-		d.Log.Warn("sending the last traces", logkey.Error, err)
+		d.Log.Warn("the last traces were not sent", logkey.Error, err)
 	}
 }
 
@@ -251,7 +251,7 @@ func (d *daemon) run(ctx context.Context) error {
 // serveHTTP serves a listener until the listener is closed.
 func (d *daemon) serveHTTP(l net.Listener) {
 	if err := d.server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		d.Log.Error("serving HTTP", logkey.Error, err)
+		d.Log.Error("the HTTP server has stopped", logkey.Error, err)
 	}
 }
 

@@ -199,7 +199,7 @@ func (f *Fleet) listed(ctx context.Context, o FleetOptions) (there string, all b
 	for _, c := range f.clouds {
 		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.Fleet})
 		if err != nil {
-			o.Log.Warn("listing instances before the fleet key is created", logkey.Cloud, c.Name, logkey.Error, err)
+			o.Log.Warn("instances cannot be listed before the fleet key is created", logkey.Cloud, c.Name, logkey.Error, err)
 			all = false
 		}
 		for _, in := range listed {
@@ -217,7 +217,7 @@ func (f *Fleet) ServeAttempts(ctx context.Context, handler *httpapi.Handler) {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(f.Controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		f.log.Error("serving jobs", logkey.Error, err)
+		f.log.Error("the HTTP server for jobs has stopped", logkey.Error, err)
 	}
 }
 

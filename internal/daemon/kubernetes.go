@@ -101,7 +101,7 @@ func (k *kubernetes) run(ctx context.Context, d *daemon) {
 	}
 	go func() {
 		if err := k.server.Serve(ctx, k.listener, k.files); err != nil {
-			d.Log.Error("serving the autoscaler", logkey.Error, err)
+			d.Log.Error("the server for the autoscaler has stopped", logkey.Error, err)
 		}
 	}()
 	// It ends only with ctx.

@@ -207,7 +207,7 @@ func (d *daemon) followSchedules(ctx context.Context) {
 		return
 	}
 	if err := d.goBy(ctx, d.config, d.left, d.fleet.clouds); err != nil {
-		d.Log.Error("resizing pools on their schedules", logkey.Error, err)
+		d.Log.Error("pools cannot be resized on schedule", logkey.Error, err)
 	}
 }
 

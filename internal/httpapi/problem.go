@@ -166,7 +166,7 @@ func kindOf(status int) drover.ErrorKind {
 func (h *Handler) problem(err error) error {
 	p := problemOf(err)
 	if p.Kind == drover.KindInternal {
-		h.cfg.Log.Error("answering a request", logkey.Error, err)
+		h.cfg.Log.Error("a request failed", logkey.Error, err)
 	}
 	return p
 }

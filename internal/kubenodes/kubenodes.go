@@ -119,7 +119,7 @@ func (k *Keeper) report(err error) {
 		text = string(drover.KindUnreachable) // the error may name another port each time
 	}
 	if text != k.said || time.Since(k.saidAt) >= reminder {
-		k.Log.Warn("updating the cluster's nodes", logkey.Error, err)
+		k.Log.Warn("the cluster's nodes cannot be updated", logkey.Error, err)
 		k.said, k.saidAt = text, time.Now()
 	}
 }
@@ -209,7 +209,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 			whyNot = "its node is not ready" + whyNot
 		}
 	} else if n.Joined {
-		whyNot = "its cluster has no node for it" // somebody has deleted it
+		whyNot = "the cluster has no node for it" // somebody has deleted it
 	}
 	if n.Leaving == nil {
 		k.seen[n.Instance].began = time.Time{} // it may have been leaving before

@@ -290,7 +290,7 @@ func TestOtherTaintsOfANodeStay(t *testing.T) {
 func TestANodeThatRegistersAgainIsAdmittedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Joined: true}}
-	w.wantTold("1 waits its cluster has no node for it")
+	w.wantTold("1 waits the cluster has no node for it")
 	n := w.join("one", "c:///1", false)
 	w.wantTold("1 waits its node is not ready")
 	w.ready(n)
@@ -376,7 +376,7 @@ func TestTheTimeToJoinStopsWhileTheClusterDoesNotAnswer(t *testing.T) {
 func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 	w := newWorld(t)
 	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "aaaaaa", State: drover.NodeCreating}, {ID: "c:///2", Instance: 2, Name: "bbbbbb", State: drover.NodeRunning, Joined: true}}
-	w.wantTold("2 waits its cluster has no node for it")
+	w.wantTold("2 waits the cluster has no node for it")
 	s := w.api.secrets["bootstrap-token-aaaaaa"]
 	if len(w.api.secrets) != 1 || s.Data["token-secret"] != "0123456789abcdef" || s.Data["expiration"] == "" || s.Type != "bootstrap.kubernetes.io/token" {
 		t.Errorf("the tokens are %+v", w.api.secrets)
@@ -387,7 +387,7 @@ func TestInstancesHaveATokenUntilTheirNodesJoin(t *testing.T) {
 		t.Errorf("an expired token was not renewed: %+v", renewed)
 	}
 	w.fleet.nodes[0].Joined = true
-	w.wantTold("1 waits its cluster has no node for it")
+	w.wantTold("1 waits the cluster has no node for it")
 	if len(w.api.secrets) != 0 {
 		t.Errorf("the tokens are %+v", w.api.secrets)
 	}
