@@ -14,7 +14,7 @@ type listInstancesInput struct {
 	After int64    `query:"after" minimum:"0" doc:"only instances with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 
-	Newest   bool `query:"newest" doc:"newest first; this makes after select lower ids"`
+	Newest   bool `query:"newest" doc:"newest first; the parameter after then selects lower ids"`
 	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"include this many of each instance's last attempts"`
 }
 

@@ -99,7 +99,7 @@ type listJobsInput struct {
 	Tried    bool         `query:"tried" doc:"only jobs that have had an attempt"`
 	Since    string       `query:"since" doc:"only jobs that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
 	Match    string       `query:"match" maxLength:"100" doc:"only jobs with this text in their name or their batch's name; a page may be empty even if more pages follow"`
-	Newest   bool         `query:"newest" doc:"newest first; this makes after select earlier ones"`
+	Newest   bool         `query:"newest" doc:"newest first; the parameter after then selects earlier jobs"`
 	After    drover.JobID `query:"after" doc:"only jobs that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 }

@@ -121,7 +121,7 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "the limit of %d open %s per user has been reached (those of the user's jobs count too)", s.one, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s per user has been reached (including those that the user's jobs opened)", s.one, s.what)
 	case s.total >= s.all:
 		return nil, tooMany(s.wait, "the limit of %d open %s has been reached", s.all, s.what)
 	}

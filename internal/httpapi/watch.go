@@ -21,7 +21,7 @@ import (
 const keepAlive = 15 * time.Second
 
 type explainInput struct {
-	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (fewer parts, or patterns, for several); default: the fleet and everything that is waiting"`
+	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, pool/NAME, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (leave out parts or use patterns to select several); default: the fleet and everything that is waiting"`
 }
 
 func (h *Handler) explain(ctx context.Context, in *explainInput) (*output[[]drover.Explanation], error) {
@@ -225,7 +225,7 @@ func (h *Handler) dump(context.Context, *struct{}) (*dumpOutput, error) {
 				h.refuse(out, h.problem(err))
 			}
 		case err != nil:
-			h.cfg.Log.Error("writing a dump", logkey.Error, err)
+			h.cfg.Log.Error("a dump cannot be written", logkey.Error, err)
 			panic(http.ErrAbortHandler) // a part must not pass for the whole
 		}
 	}}, nil

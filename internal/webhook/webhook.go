@@ -69,7 +69,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	defer cancel()
 	target, err := url.Parse(to)
 	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "the address of a message is invalid: %v", withoutURL(err))
+		return drover.Errorf(drover.KindInvalid, "the URL to post to is invalid: %v", withoutURL(err))
 	}
 	body, kind, err := format(target, text, m)
 	if err != nil {
@@ -77,7 +77,7 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "the address of a message is invalid: %v", withoutURL(err))
+		return drover.Errorf(drover.KindInvalid, "the URL to post to is invalid: %v", withoutURL(err))
 	}
 	request.Header.Set("Content-Type", kind)
 	request.Header.Set("User-Agent", "drover")

@@ -68,7 +68,7 @@ func (c *ChunkReader) next() error {
 	}
 	c.left = int(binary.BigEndian.Uint32(head[:]))
 	if c.left > maxChunk {
-		return fmt.Errorf("chunk of %d bytes is over the limit of %d", c.left, maxChunk)
+		return fmt.Errorf("a chunk of %d bytes is over the limit of %d", c.left, maxChunk)
 	}
 	if c.left == 0 {
 		c.done = true

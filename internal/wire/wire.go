@@ -245,7 +245,7 @@ func (c *Conn) Write(v any) error {
 		return err
 	}
 	if len(line) >= MaxLine {
-		return drover.Errorf(drover.KindInvalid, "message of %d bytes is over the limit of %d", len(line), MaxLine)
+		return drover.Errorf(drover.KindInvalid, "a message of %d bytes is over the limit of %d", len(line), MaxLine)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +259,7 @@ func (c *Conn) Read(v any) error {
 	for {
 		part, err := c.r.ReadSlice('\n')
 		if len(line)+len(part) > MaxLine {
-			return fmt.Errorf("message over the limit of %d bytes", MaxLine)
+			return fmt.Errorf("a message is over the limit of %d bytes", MaxLine)
 		}
 		line = append(line, part...)
 		if err == bufio.ErrBufferFull {
