@@ -236,7 +236,7 @@ func (a *app) healthyStatus(ctx context.Context) (status drover.Status, err erro
 	}
 	if why := status.Suspended; why != nil {
 		return status, drover.Errorf(drover.KindTransient, "the controller answers but cannot change anything: %s", why.Text).
-			WithHint("free up space on the disk with its records; the controller then continues by itself")
+			WithHint("free up space on the disk with the records; the controller then resumes automatically")
 	}
 	return status, notReady
 }

@@ -128,7 +128,7 @@ func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) er
 			}
 			interrupted = true
 			cancel()
-			fmt.Fprintf(a.err, "%v: destroying what was created; send a second signal to exit immediately\n", sig)
+			fmt.Fprintf(a.err, "%v: destroying what the test created; send a second signal to exit immediately\n", sig)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (a *app) tellHowToDestroy(g *gc.Collector) {
 	case g.Fleet == "" && g.Named == "":
 		fmt.Fprintf(a.err, "to finish a run: drover run --resume %s\nto destroy its instances instead: drover gc --fleet %s --destroy\n", fleet, fleet)
 	case g.Blind:
-		fmt.Fprintf(a.err, "to destroy those that are older than an hour and have not heard from a controller recently: %s --destroy --without-state\n", gc.CommandOf(a.config, g.Fleet))
+		fmt.Fprintf(a.err, "to destroy the instances that are older than an hour and have not heard from a controller recently: %s --destroy --without-state\n", gc.CommandOf(a.config, g.Fleet))
 	default:
 		fmt.Fprintf(a.err, "to destroy them: %s --destroy\n", gc.CommandOf(a.config, g.Fleet))
 	}

@@ -87,7 +87,7 @@ func (a *app) showDifference(s replay.Segment) error {
 	}
 	why := "the version is the same: unless the builds differ, this is a bug in Drover, and the recording reproduces it"
 	if this := a.program.Version; s.Program != this {
-		why = fmt.Sprintf("it was recorded by drover %s; this is %s, which may decide differently: replay it with that version", s.Program, this)
+		why = fmt.Sprintf("it was recorded by drover %[1]s, but this is drover %[2]s, which may decide differently: use drover %[1]s", s.Program, this)
 	}
 	fmt.Fprintf(a.err, "the decision on event %d of %s differs from the recorded one\n    hint: %s\n", s.Differs.Index, relative(s.Path), drover.Sanitize(why))
 	return exit(exitWorkFailed)

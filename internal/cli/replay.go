@@ -136,7 +136,7 @@ func (a *app) otherVersion(err error, played []replay.Segment) error {
 	}
 	e := drover.AsError(err, drover.KindInvalid)
 	if e.Hint == "" {
-		e = e.WithHint("it was recorded by drover %[1]s, but this is %[2]s: use drover %[1]s", program, a.program.Version)
+		e = e.WithHint("it was recorded by drover %[1]s, but this is drover %[2]s: use drover %[1]s", program, a.program.Version)
 	}
 	return e
 }

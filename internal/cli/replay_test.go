@@ -56,7 +56,7 @@ func TestReplayOfADifferentDecision(t *testing.T) {
 		}
 	})
 	t.Run("is reported as a bug, unless another version recorded it", func(t *testing.T) {
-		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9; this is development", "same.gz": "the version is the same: unless the builds differ, this is a bug in Drover"} {
+		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9, but this is drover development", "same.gz": "the version is the same: unless the builds differ, this is a bug in Drover"} {
 			if r := p.run("replay", name, "-o", "json"); r.code() != 1 || !strings.Contains(r.err.String(), text) || !strings.Contains(r.out.String(), `"differs":["`) {
 				t.Errorf("%s: exit code %d: %s%s", name, r.code(), r.out.String(), r.err.String())
 			}

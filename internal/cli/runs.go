@@ -168,7 +168,7 @@ func (a *app) lastRun(ctx context.Context, folder string, failed bool) (string, 
 		}
 		if r.State != runRunning && failed == (r.State == runFailed) {
 			if unread != nil {
-				fmt.Fprintf(a.err, "resuming run %s; others cannot be read: %s\n", r.Run, drover.SanitizeLines(unread.Error()))
+				fmt.Fprintf(a.err, "resuming run %s; some other runs cannot be read: %s\n", r.Run, drover.SanitizeLines(unread.Error()))
 			}
 			return r.Run, nil
 		}
