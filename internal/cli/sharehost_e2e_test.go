@@ -20,7 +20,7 @@ func TestASecondUserOnTheControllersHost(t *testing.T) {
 	}
 	t.Run("gets no token", func(t *testing.T) {
 		p := newDaemonPlace(t, "", "")
-		if said := p.process.err.String(); !strings.Contains(said, "can do whatever it can") {
+		if said := p.process.err.String(); !strings.Contains(said, "can do whatever the controller can") {
 			t.Errorf("serve does not warn: %s", said)
 		}
 		for _, role := range []string{"submit", "view", "admin"} {

@@ -135,7 +135,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	if cloud := control.Exposes(d.fleet.clouds); cloud != "" {
-		d.Log.Warn("jobs in this cloud run as the controller's own user and can do whatever it can, so only one user may have tokens", logkey.Cloud, cloud)
+		d.Log.Warn("jobs in this cloud run as the controller's own user and can do whatever the controller can, so only one user may have tokens", logkey.Cloud, cloud)
 	}
 	key, err := sessionKey(token)
 	if err != nil {

@@ -46,7 +46,7 @@ func asHost(err error) error {
 	}
 	e := drover.AsError(err, drover.KindInternal)
 	if e.Hint == "" && errors.Is(err, fs.ErrPermission) {
-		e = e.WithHint("run the controller as the owner of its files, or make that user the owner of all of them")
+		e = e.WithHint("run the controller as the owner of its files, or make the controller's user the owner of all of them")
 	}
 	return e
 }

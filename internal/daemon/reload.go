@@ -120,11 +120,11 @@ func (d *daemon) needsStart(c *config.Config) error {
 	hint := "restart it: this interrupts no jobs"
 	switch {
 	case slices.Contains(changed, "fleet"):
-		hint = fmt.Sprintf("write fleet: %s again, since its jobs and instances belong to that fleet", d.config.Fleet)
+		hint = fmt.Sprintf("write fleet: %s again, since the controller's jobs and instances belong to that fleet", d.config.Fleet)
 	case slices.Contains(changed, "state"):
 		hint = "stop the controller, move its records and the folder next to them, then start it again"
 	case d.config.Kubernetes.Kubeconfig != "" && c.Kubernetes.Kubeconfig == "":
-		hint = "keep kubernetes: until drover instances lists no nodes, then restart the controller: without this key, nodes are destroyed with their pods"
+		hint = "keep the kubernetes key until drover instances lists no nodes, then restart the controller; without the key, nodes are destroyed with their pods"
 	}
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller is running", human.And(changed)).WithHint("%s", hint)
 }

@@ -33,10 +33,10 @@ func TestAHintFollowsFromTheKeyThatCannotChange(t *testing.T) {
 	}
 	d := &daemon{config: lab()}
 	for hint, change := range map[string]func(*config.Config){
-		"write fleet: lab again": func(c *config.Config) { c.Fleet, c.State = "other", "elsewhere.db" },
-		"move its records":       func(c *config.Config) { c.State = "elsewhere.db" },
-		"restart it":             func(c *config.Config) { c.Auth.Shared = !c.Auth.Shared },
-		"keep kubernetes:":       func(c *config.Config) { c.Kubernetes.Kubeconfig = "" },
+		"write fleet: lab again":  func(c *config.Config) { c.Fleet, c.State = "other", "elsewhere.db" },
+		"move its records":        func(c *config.Config) { c.State = "elsewhere.db" },
+		"restart it":              func(c *config.Config) { c.Auth.Shared = !c.Auth.Shared },
+		"keep the kubernetes key": func(c *config.Config) { c.Kubernetes.Kubeconfig = "" },
 	} {
 		c := lab()
 		change(c)
