@@ -52,7 +52,7 @@ func routes() []route {
 	return []route{
 		// method, path, role, attempt, long
 		{"POST", "/v1/batches", submit, false, false, "submit a batch, in the form of a batch file", bind((*Handler).submit)},
-		{"GET", "/v1/jobs", view, false, false, "list jobs by id", bind((*Handler).listJobs)},
+		{"GET", "/v1/jobs", view, false, false, "list jobs, sorted by id", bind((*Handler).listJobs)},
 		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an entire array, or an element", bind((*Handler).showJob)},
 		{"POST", "/v1/jobs/prune", operate, false, false, "delete the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
@@ -66,18 +66,18 @@ func routes() []route {
 		{"POST", "/v1/inputs/missing", submit, false, false, "list which of the given files the caller has not uploaded yet", bind((*Handler).missingInputs)},
 		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store a file under its SHA-256", bind((*Handler).putInput)},
 
-		{"POST", "/v1/queue/pause", operate, false, false, "start no waiting jobs, and rent nothing for them", setPaused(true)},
-		{"POST", "/v1/queue/resume", operate, false, false, "let waiting jobs start again", setPaused(false)},
+		{"POST", "/v1/queue/pause", operate, false, false, "stop starting queued jobs and renting instances for them", setPaused(true)},
+		{"POST", "/v1/queue/resume", operate, false, false, "start queued jobs again", setPaused(false)},
 
-		{"GET", "/v1/instances", view, false, false, "list instances by id", bind((*Handler).listInstances)},
-		{"GET", "/v1/instances/{id}", view, false, false, "show an instance, by its id, its name or its cloud's id", bind((*Handler).showInstance)},
+		{"GET", "/v1/instances", view, false, false, "list instances, sorted by id", bind((*Handler).listInstances)},
+		{"GET", "/v1/instances/{id}", view, false, false, "show an instance, by its id, its name or the id that its cloud uses", bind((*Handler).showInstance)},
 		{"POST", "/v1/instances/{id}/drain", operate, false, false, "let an instance finish its running jobs, then destroy it", instruct(drover.VerbDrain)},
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "keep an instance, and start nothing on it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let an instance take work again", instruct(drover.VerbRelease)},
 		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, even if jobs are running on it", instruct(drover.VerbKill)},
 		{"GET", "/v1/pools", view, false, false, "list the pools, with their wanted and existing instances", bind((*Handler).pools)},
 		{"PUT", "/v1/pools/{name}/size", operate, false, false, "change a pool's number of instances", bind((*Handler).resizePool)},
-		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
+		{"GET", "/v1/offers", view, false, false, "list the offerings that can be rented, cheapest first", bind((*Handler).offers)},
 
 		{"GET", "/v1/cost", view, false, false, "list costs, most expensive first", bind((*Handler).costs)},
 
