@@ -32,7 +32,7 @@ func (e *ImageError) Error() string {
 	case NotAllowed:
 		return fmt.Sprintf("image %s is not accessible, at least not without a login: %s", e.Image, e.Text)
 	case WrongArch:
-		return fmt.Sprintf("image %s is not built for this instance's architecture (choose another with resources: {arch: …}): %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not built for this instance's architecture (choose another architecture with resources: {arch: …}): %s", e.Image, e.Text)
 	case NoCommand:
 		return fmt.Sprintf("image %s cannot run: %s", e.Image, e.Text)
 	case NoRuntime:

@@ -139,7 +139,7 @@ func (c *contained) start(ctx context.Context) error {
 func startFailure(why error) error {
 	said := strings.ToLower(why.Error())
 	if strings.Contains(said, initPath) && (strings.Contains(said, "no such file or directory") || strings.Contains(said, "not found")) {
-		return &failure{noStartCode, fmt.Errorf("the image lacks the C library that this build of Drover needs there (build it with make build, or with CGO_ENABLED=0): %w", why)}
+		return &failure{noStartCode, fmt.Errorf("the image lacks the C library that this build of Drover needs there (build Drover with make build, or with CGO_ENABLED=0): %w", why)}
 	}
 	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", why)}
 }
