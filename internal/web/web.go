@@ -196,7 +196,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *request, err error) {
 	}
 	e := drover.AsError(err, drover.KindInternal)
 	if e.Kind == drover.KindInternal {
-		h.cfg.Log.Error("making a page", logkey.Error, err)
+		h.cfg.Log.Error("cannot make a page", logkey.Error, err)
 	}
 	name := "error"
 	if e.Kind == drover.KindAuthentication {
@@ -204,6 +204,6 @@ func (h *Handler) fail(w http.ResponseWriter, r *request, err error) {
 	}
 	w.WriteHeader(e.Kind.HTTPStatus())
 	if err := h.pages[name].whole(w, h.frame(r, h.pages[name], e)); err != nil {
-		h.cfg.Log.Error("making a page", logkey.Error, err)
+		h.cfg.Log.Error("cannot make a page", logkey.Error, err)
 	}
 }
