@@ -55,6 +55,9 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		return err
 	}
 	if err := readable(ctx, folder); err != nil && g.Destroy && !g.WithoutState {
+		if drover.KindOf(err) == drover.KindConflict { // another version of Drover can read them
+			return err
+		}
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.Found)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"log/slog"
@@ -62,6 +63,28 @@ func TestWhichInstancesAreWanted(t *testing.T) {
 		known, err := aCollector(nil, away).wanted(t.Context(), folder)
 		if err != nil || known(Stray{Name: "lab-x"}) {
 			t.Errorf("%v", err)
+		}
+	})
+	t.Run("leaves records of another version to that version", func(t *testing.T) {
+		folder := aDaemonFolder(t)
+		records, err := store.Open(t.Context(), folder.DB())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = records.Begin(t.Context(), "lab")
+		if err := errors.Join(err, records.Close()); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("sqlite", folder.DB())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Exec(`UPDATE fleet SET version = 99`)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := aCollector(nil, away).wanted(t.Context(), folder); drover.KindOf(err) != drover.KindConflict || !strings.Contains(drover.AsError(err, "").Hint, "version") {
+			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("fails without either, and creates no records", func(t *testing.T) {

@@ -81,6 +81,9 @@ func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stra
 		return nil, err
 	}
 	list, unread := readRecords(ctx, folder)
+	if drover.KindOf(unread) == drover.KindConflict && !g.WithoutState { // another version of Drover can read them
+		return nil, unread
+	}
 	if unread != nil {
 		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}

@@ -90,9 +90,6 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 	case st.Fleet != fleet:
 		return st, false, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q, not to %q", st.Fleet, fleet).
 			WithHint("write fleet: %s, or give this fleet a state of its own", st.Fleet)
-	case st.Version != engine.StateVersion:
-		return st, false, drover.Errorf(drover.KindConflict, "the state has version %d, but this program reads version %d", st.Version, engine.StateVersion).
-			WithHint("use the version of drover that wrote it")
 	}
 	// Epochs are the time in milliseconds, and a controller takes longer than one to start: so this epoch is beyond every
 	// one that lost records of the fleet can have reached. Instances refuse controllers of an earlier one.

@@ -18,6 +18,7 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 
 	"drover"
+	"drover/internal/engine"
 )
 
 //go:embed migrations/*.sql
@@ -69,6 +70,9 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err = migrate(ctx, s.write); err == nil {
+		err = s.checkVersion(ctx)
+	}
+	if err == nil {
 		err = s.prepare(ctx)
 	}
 	if err != nil {
@@ -137,6 +141,20 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return nil
 	}
 	_, err = provider.Up(ctx)
+	return err
+}
+
+// checkVersion refuses a State that the engine does not read.
+func (s *Store) checkVersion(ctx context.Context) error {
+	version := 0
+	err := s.read.QueryRowContext(ctx, `SELECT version FROM fleet WHERE name <> ''`).Scan(&version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil && version != engine.StateVersion {
+		return drover.Errorf(drover.KindConflict, "it has version %d, but this program reads version %d", version, engine.StateVersion).
+			WithHint("use the version of Drover that wrote it")
+	}
 	return err
 }
 

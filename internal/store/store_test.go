@@ -162,19 +162,21 @@ func TestOpen(t *testing.T) {
 		}
 	})
 
-	t.Run("refuses the tables of a newer program", func(t *testing.T) {
-		open := sqliteOpener(t)
-		s := open(t)
-		if _, err := s.write.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`); err != nil {
-			t.Fatal(err)
-		}
-		var path string
-		if err := s.write.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path); err != nil {
-			t.Fatal(err)
-		}
-		s.Close()
-		if _, err := Open(t.Context(), path); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("error %v, want a conflict", err)
+	t.Run("refuses the records of a newer program", func(t *testing.T) {
+		for _, change := range []string{`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`, `UPDATE fleet SET name = 'f', version = 99`} {
+			open := sqliteOpener(t)
+			s := open(t)
+			if _, err := s.write.Exec(change); err != nil {
+				t.Fatal(err)
+			}
+			var path string
+			if err := s.write.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			if _, err := Open(t.Context(), path); drover.KindOf(err) != drover.KindConflict || drover.AsError(err, "").Hint == "" {
+				t.Errorf("%s: error %v, want a conflict with a hint", change, err)
+			}
 		}
 	})
 }

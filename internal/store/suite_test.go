@@ -145,17 +145,6 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("epoch %d after %d (%v): the refused beginning must not count", epoch, first.Epoch, err)
 		}
 	})
-
-	t.Run("refuses another version's state", func(t *testing.T) {
-		s := openers(t)(t)
-		begun(t, s)
-		if _, err := s.write.Exec(`UPDATE fleet SET version = version + 1`); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Begin(t.Context(), "lab"); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("error %v, want a conflict", err)
-		}
-	})
 }
 
 func submitSuite(t *testing.T, openers func(testing.TB) opener) {
