@@ -383,7 +383,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("%q is missing in %s", want, text)
 			}
 		}
-		if strings.Contains(text, "Resize") || !strings.Contains(list, "2 to 1,200") || !strings.Contains(list, "sets the size of a node group") {
+		if strings.Contains(text, "Resize") || !strings.Contains(list, "2 to 1,200") || !strings.Contains(list, "For a node group, the autoscaler") {
 			t.Error(list, text)
 		}
 		if _, text, _ := b.get("/pools/x"); !strings.Contains(text, "Resize") {
