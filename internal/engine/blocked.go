@@ -97,7 +97,7 @@ func (e *Engine) refuseOverdue(g *group, limit time.Duration) {
 			g.Most = max(g.Most, *j.BlockedIn(g.Key))
 			continue
 		}
-		why := e.verdict(drover.ReasonSchedule, "no instance that can run it was available for %v: %s", waited.Round(time.Second), g.Blocks)
+		why := e.verdict(drover.ReasonSchedule, "blocked for %v: %s", waited.Round(time.Second), g.Blocks)
 		if j.GrownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
 		} else {

@@ -80,7 +80,7 @@ func (e *Engine) offered(b Offered) {
 		c.Fails++
 		c.Mute = e.repeatedFailure(c.Mute, drover.ReasonCatalogue, b.Err)
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the instance types of cloud %s: %s", c.Name, b.Err.Explained()), Cloud: c.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the instance types of cloud %s failed: %s", c.Name, b.Err.Explained()), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
 	c.Fails, c.Mute = 0, Verdict{}
@@ -122,7 +122,7 @@ func (e *Engine) listed(b Listed) {
 	interval := e.limits(c.Name).ListInterval
 	c.NextList = e.s.Now.Add(interval)
 	if b.Err != nil {
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Explained()), Cloud: c.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing the instances of cloud %s failed: %s", c.Name, b.Err.Explained()), Cloud: c.Name, Reason: failure(b.Err)})
 		c.ListFails++
 		c.Unlisted = e.repeatedFailure(c.Unlisted, drover.ReasonUnlisted, b.Err)
 		c.NoList = max(c.NoList, b.Err.RetryAt) // the time that the cloud named, if any
@@ -337,7 +337,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	in.Fails++
 	in.Known = e.s.Now
 	why := e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Explained())
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s failed: %s", in.Name, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
 		in.Reason, in.Unsure = &why, true

@@ -218,7 +218,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:
 		e.breakInstance(in, e.verdict(drover.ReasonBroken, "%s", b.Err.Explained()))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Explained()), Instance: in.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("connecting to instance %s failed: %s", in.Name, b.Err.Explained()), Instance: in.Name, Reason: failure(b.Err)})
 	}
 	if !in.Broken {
 		why := e.verdict(drover.ReasonUnreachable, "%s", b.Err.Explained())

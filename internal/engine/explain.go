@@ -121,7 +121,7 @@ func (e *Engine) whyRest() Verdict {
 	text := "no jobs are waiting or running"
 	switch {
 	case running > 0:
-		text = fmt.Sprintf("no jobs are waiting; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
+		text = fmt.Sprintf("no jobs are waiting; the fleet runs %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
 	case e.fleet.Len() > 0:
 		text = fmt.Sprintf("no jobs are waiting or running; the fleet still has %s", countOf(e.fleet.Len(), "instance"))
 	}

@@ -163,7 +163,7 @@ func (e *Engine) explainBudgets(x *explanations) {
 		text := ""
 		switch {
 		case b.Hard > 0 && b.Spent+b.Committed > b.Hard:
-			text = fmt.Sprintf("spending and commitments exceed its hard limit of %v: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Committed)
+			text = fmt.Sprintf("spending and commitments exceed its hard limit of %v: %v has been spent, and %v is committed to running work; nothing more is rented or started under this budget", b.Hard, b.Spent, b.Committed)
 		case b.Soft > 0 && b.Spent > b.Soft:
 			text = fmt.Sprintf("its soft limit of %v is exceeded: %v has been spent; this is only a warning", b.Soft, b.Spent)
 		default:
@@ -204,7 +204,7 @@ func blockText(b Block) string {
 	case b.Probe != 0:
 		return b.Reason.Text + "; Drover will test it with a single create request"
 	case b.Over:
-		return b.Reason.Text + "; this may be over by now: the next create request will tell"
+		return b.Reason.Text + "; the next create request will test it"
 	}
 	return b.Reason.Text
 }

@@ -110,7 +110,7 @@ func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Ve
 		}
 	}
 	if fit > 0 {
-		why.Text = fmt.Sprintf("waiting jobs of %s that the budget cannot cover: %d of %d; %s", b.Scope(), unpaid, fit, why.Text)
+		why.Text = fmt.Sprintf("the budget of %s cannot cover %d of %s: %s", b.Scope(), unpaid, countOf(fit, "waiting job"), why.Text)
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}

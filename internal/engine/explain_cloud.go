@@ -77,7 +77,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyUnchecked(c))
 	}
 	for _, t := range c.Throttles {
-		text := fmt.Sprintf("%s/%s/%s/%s: Drover requests %d at a time, since its cloud ran out of capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
+		text := fmt.Sprintf("%s/%s/%s/%s ran out of capacity, so Drover requests only %s at a time; each success allows one more", c.Name, t.Zone, t.Type, t.Market, countOf(t.Most, "instance"))
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
@@ -86,7 +86,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 // whyUnlisted explains that a cloud's instances could not be listed.
 func (e *Engine) whyUnlisted(c *Cloud) Verdict {
 	why := c.Unlisted
-	why.Text = fmt.Sprintf("the instances of cloud %s could not be listed (%s in a row), so Drover assumes that they are unchanged: %s", c.Name, countOf(c.ListFails, "failure"), why.Text)
+	why.Text = fmt.Sprintf("the instances of cloud %s could not be listed (consecutive failures: %d), so Drover assumes that they are unchanged: %s", c.Name, c.ListFails, why.Text)
 	why.Until = c.NextList
 	return why
 }

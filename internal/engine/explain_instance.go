@@ -59,7 +59,7 @@ func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 		return []Verdict{e.whySilent(in)}
 	}
 	if in.State == drover.InstanceRunning {
-		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.Load)), Since: in.Load[0].Started}}
+		return []Verdict{{Cause: drover.ReasonRunning, Text: "it runs " + countOf(len(in.Load), "attempt"), Since: in.Load[0].Started}}
 	}
 	return append([]Verdict{e.whyIsIdle(in)}, present(in.GrowFailed)...)
 }
@@ -112,7 +112,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text += lastFailure(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either, so the controller assumes a network failure"
 		why.Until = e.doubtEnds(e.cloud(in.Cloud).Partition)
 	}
 	if in.Held() || in.Broken {
@@ -157,7 +157,7 @@ func (e *Engine) whyDelayed(in *fleet.Member) (why []Verdict) {
 
 // whyStopped explains what a stopped instance waits for.
 func (e *Engine) whyStopped(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; Drover starts it before it rents another instance", Since: cmp.Or(in.Switched, e.s.Now)}
+	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; Drover starts it before renting another instance", Since: cmp.Or(in.Switched, e.s.Now)}
 	switch {
 	case in.Waking:
 		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, in.Retry
@@ -199,7 +199,7 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud is answering either, so the controller assumes a network failure"
 		why.Until = e.doubtEnds(e.cloud(in.Cloud).Partition)
 	case !in.Held() && !in.Broken:
 		why.Until = in.Silent.Add(e.life().ProbeTimeout)
@@ -220,11 +220,11 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	case in.Unhealthy != nil && why.Until > in.Unhealthy.Since:
 		why.Text = "kept for inspection because it is broken"
 	case len(in.Orphans) > 0:
-		why.Text = fmt.Sprintf("unknown attempts that are being stopped: %d", len(in.Orphans))
+		why.Text = "stopping " + countOf(len(in.Orphans), "unknown attempt")
 	case in.ForGang:
-		why.Text = fmt.Sprintf("reserved for jobs whose gangs are not complete yet: %d", in.Standby)
+		why.Text = fmt.Sprintf("reserved for %s of incomplete gangs", countOf(in.Standby, "job"))
 	case in.Standby > 0:
-		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)
+		why.Text = fmt.Sprintf("reserved for %s that will restart here once interrupted instances are gone", countOf(in.Standby, "attempt"))
 	case in.Expanding():
 		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is growing from %s to %s for waiting jobs", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case leaves && !e.nodeDrained(in):

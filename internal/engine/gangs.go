@@ -99,7 +99,7 @@ func (e *Engine) whyGang(g *group) []Verdict {
 		return nil
 	}
 	n := g.Next()
-	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", n, g.Standby, min(g.reserved, n-g.Standby))
+	text := fmt.Sprintf("%d jobs start together or not at all; places so far: %d on ready instances, %d on booting ones", n, g.Standby, min(g.reserved, n-g.Standby))
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: max(g.Reason.Since, g.Jobs[0].Since)}}
 }
 

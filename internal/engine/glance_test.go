@@ -52,7 +52,7 @@ func TestStatusOfManyWaitingJobs(t *testing.T) {
 			said = append(said, fmt.Sprintf("%d %s: %s", w.Count, w.Reason.Code, w.Reason.Text))
 			queued -= w.Count
 		}
-		if want := []string{"5000 dependency: waiting for other jobs", "5000 held: its priority is 0; raise it with drover priority to start it"}; !slices.Equal(said[1:], want) {
+		if want := []string{"5000 dependency: waiting for other jobs", "5000 held: waiting at priority 0; raise it with drover priority"}; !slices.Equal(said[1:], want) {
 			t.Errorf("waiting are %q", said)
 		}
 		if queued != 0 {
@@ -130,7 +130,7 @@ func TestExplainAll(t *testing.T) {
 			t.Fatalf("%d left after %d", left, len(all))
 		}
 		for i, x := range all {
-			if want := fmt.Sprintf("instances for it are starting: f-n-%d", i+1); x.Reasons[0].Text != want {
+			if want := fmt.Sprintf("waiting for instances to boot: f-n-%d", i+1); x.Reasons[0].Text != want {
 				t.Fatalf("group %d: %s", i, x.Reasons[0].Text)
 			}
 		}

@@ -150,7 +150,7 @@ func (e *Engine) destroyed(b Destroyed) {
 	e.noteDestroyAnswer(in)
 	if b.Err != nil {
 		e.retryEnding(in, b.Err)
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s failed: %s", in.Name, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
 		in.Refused = nil
 		e.destroyAccepted(in)
@@ -279,7 +279,7 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	was := in.State
 	in.State, in.Connected = drover.InstanceGone, false
 	for _, a := range slices.Clone(in.Load) {
-		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
+		e.lose(a, "its instance %s is gone: %s", in.Name, why.Text)
 	}
 	e.endProbe(in)
 	cost := e.settleInstance(in)

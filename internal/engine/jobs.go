@@ -43,7 +43,7 @@ func (e *Engine) checkDependencies(j *Job) {
 	}
 	there := func(n int64) bool { return e.job(n) != nil }
 	if at := slices.IndexFunc(j.After, func(n int64) bool { return !there(n) }); at >= 0 {
-		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, which this job depends on, has just ended; retry this job", j.After[at]))
+		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, which this job depends on, ended while this job was being submitted; retry this job", j.After[at]))
 		return
 	}
 	if left := slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return !there(n) }); len(left) < len(j.AfterAny) {

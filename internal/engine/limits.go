@@ -33,7 +33,7 @@ func cloudFull(name string, most int) string {
 // whyFull explains that a limit on instances is reached, since the last of them was requested.
 func whyFull(full string, by use) Verdict {
 	if by.others > 0 {
-		full += fmt.Sprintf(" (held, draining, stopped or leaving: %d)", by.others)
+		full += fmt.Sprintf(" (%d of them held, draining, stopped or leaving)", by.others)
 	}
 	return Verdict{Cause: drover.ReasonLimit, Text: full + "; wait until an instance has room or is gone, or raise the limit", Since: by.last}
 }

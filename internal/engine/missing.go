@@ -74,7 +74,7 @@ func (e *Engine) provedGone(in *fleet.Member) bool {
 
 // vanish gives up an instance that is proven gone.
 func (e *Engine) vanish(in *fleet.Member) {
-	why := e.verdict(drover.ReasonVanished, "vanished: its cloud no longer lists it")
+	why := e.verdict(drover.ReasonVanished, "its cloud no longer lists it")
 	e.nodeFailed(in, string(why.Cause), why)
 	if in.State == drover.InstanceStopping {
 		why = *in.Reason

@@ -252,7 +252,7 @@ func (e *Engine) addFailure(p *poolOf, f FailedNode) {
 	p.last++
 	f.Number = p.last
 	p.failed = append(p.failed, f)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("node group %s: a node could not be added: %s", p.Name, f.Why.Text), Instance: f.Name, Reason: new(f.Why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("node group %s could not get a node: %s", p.Name, f.Why.Text), Instance: f.Name, Reason: new(f.Why.Reason())})
 	e.writeGroup(p)
 }
 

@@ -85,7 +85,7 @@ func (e *Engine) whyPricedOut(g *group) (why Verdict, refuses *budget.Account) {
 	why = e.whyUnpaid(g, refuses)
 	if blocked > 0 && e.whyNeverPaid(g) == nil { // otherwise the blocked ones are unaffordable too
 		why.Until = sooner(why.Until, until)
-		why.Text = fmt.Sprintf("%s, at %v an hour, is the cheapest offering that is not blocked, but %s; %s blocked until then", cheapest.Name(), cheapest.Price, why.Text, countOf(blocked, "offering"))
+		why.Text = fmt.Sprintf("%s, at %v an hour, is the cheapest unblocked offering (%d blocked), but %s", cheapest.Name(), cheapest.Price, blocked, why.Text)
 	}
 	return why, refuses
 }

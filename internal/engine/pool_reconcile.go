@@ -267,7 +267,7 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 	case plan.ShortSurge > 0:
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortSurge, "replacement"), closed))
 	case plan.Denied > 0:
-		e.setPoolReason(p, e.verdict(drover.ReasonLimit, "%s missing; its max is %d", countOf(plan.Denied, "instance"), p.spec.Max))
+		e.setPoolReason(p, e.verdict(drover.ReasonLimit, "%s missing; the pool's max is %d", countOf(plan.Denied, "instance"), p.spec.Max))
 	case p.CannotStop.Cause != "":
 		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:

@@ -186,15 +186,15 @@ func (e *Engine) pricedFor(p *poolOf, o drover.Offering) drover.Offering {
 func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 	if most := p.spec.Budget; most > 0 {
 		// An instance being created counts at the price of its most expensive candidate.
-		hourly, cost := drover.Money(0), "cost"
+		hourly, use := drover.Money(0), "use"
 		for _, in := range e.pools.members[p.Name] {
 			dearest := slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
 			if hourly += dearest; dearest > in.Offerings()[0].Price {
-				cost = "may cost up to"
+				use = "may use up to"
 			}
 		}
 		if hourly+o.Price > most {
-			return new(e.verdict(drover.ReasonBudget, "its instances %s %v of its budget of %v an hour, and the cheapest offering would add %v", cost, hourly, most, o.Price))
+			return new(e.verdict(drover.ReasonBudget, "the pool's instances %s %v of its hourly budget of %v, and the cheapest offering would add %v", use, hourly, most, o.Price))
 		}
 	}
 	if a := e.refusesPool(o); a != nil {

@@ -81,13 +81,13 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	case j.Gang > 0:
 		r := Verdict{Cause: drover.ReasonGang, Text: "will restart with its gang once all jobs of the gang may be retried", Since: j.Since}
 		if live := e.gangLive(j, rest[0].First); len(live) > 0 {
-			r.Text = fmt.Sprintf("will restart with its gang; jobs of the gang that have not ended yet: %d", len(live))
+			r.Text = fmt.Sprintf("will restart with its gang; waiting for %s of the gang to end", countOf(len(live), "job"))
 		} else {
 			r.Until = j.Due(j.GangOf(rest[0].First))
 		}
 		why = append(why, r)
 	default:
-		text := fmt.Sprintf("its array has reached its max_running of %d: other elements are running or will start first", j.MaxRunning)
+		text := fmt.Sprintf("the array has reached its max_running of %d: other elements are running or will start first", j.MaxRunning)
 		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why

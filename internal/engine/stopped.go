@@ -186,7 +186,7 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 // notStopped retries a failed stop, unless the cloud no longer has the instance. If the cloud does not support it, the
 // pool keeps none stopped, and the instance is destroyed unless it is held.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s failed: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	if err.Kind == drover.KindNotFound && e.s.Now >= e.describable(in) { // lists may show it for as long as they like
 		e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Explained()))
 		return
@@ -219,7 +219,7 @@ func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 // something else is used. Without an answer or capacity the instance stays stopped and is tried again later; if the
 // cloud does not find it or refuses to start it for another reason, it is destroyed unless it is held.
 func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s failed: %s", in.Name, err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.limitCreates(in.Cloud, err)
 	in.Fails++
 	why := e.verdict(drover.ReasonCreateFailed, "it could not be started: %s", err.Explained())

@@ -68,7 +68,7 @@ func (e *Engine) tagged(b Tagged) {
 	if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
 		c.NoTag = max(c.NoTag, t.Retry)
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("tagging instance %s as %s: %s", in.Name, t.Idle, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("tagging instance %s as %s failed: %s", in.Name, t.Idle, b.Err.Explained()), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 }
 
 // tagSeen compares a listed tag with what it should be.

@@ -82,16 +82,16 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 	if len(able) == 0 {
 		return e.whyNoneFits(g)
 	}
-	why := e.verdict(drover.ReasonBlocked, "every offering that can run it is blocked")
+	why := e.verdict(drover.ReasonBlocked, "every offering that fits is blocked")
 	for _, o := range able {
 		b := e.market.BlockOf(o)
 		if b == nil || why.Until != 0 && b.Reason.Until >= why.Until {
 			continue
 		}
 		why.Until = b.Reason.Until
-		why.Text = fmt.Sprintf("%d offerings can run it, and all of them are blocked; %s will be tried first: %s", len(able), o.Name(), blockText(*b))
+		why.Text = fmt.Sprintf("%d offerings fit, but all are blocked; %s will be tried first (%s)", len(able), o.Name(), blockText(*b))
 		if len(able) == 1 {
-			why.Text = fmt.Sprintf("%s, the only offering that can run it, is blocked: %s", o.Name(), blockText(*b))
+			why.Text = fmt.Sprintf("%s, the only offering that fits, is blocked: %s", o.Name(), blockText(*b))
 		}
 	}
 	why.Until = later(why.Until, e.s.Now)
@@ -121,7 +121,7 @@ func (e *Engine) whyTypesUnknown() Verdict {
 			return why
 		}
 	}
-	return e.verdict(drover.ReasonCatalogue, "no known type can run it, but the types of some cloud are not known yet")
+	return e.verdict(drover.ReasonCatalogue, "no known type can run it, but the types of at least one cloud are not known yet")
 }
 
 // whyCatalogue says that a cloud's types are not known yet, and when it is asked again.
@@ -155,7 +155,10 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	}
 	others := ""
 	if total += blocked + dear; blocked+dear > 0 {
-		others = "of the others, "
+		others = "of the available ones, "
+	}
+	if last := len(said) - 1; last > 0 {
+		said = append(said[:last-1], said[last-1]+" and "+said[last])
 	}
 	text := "of " + countOf(total, "offering") + ", " + strings.Join(said, ", ") + "; " + others + nearest.Offering + " comes closest: " + nearest.Text
 	return &Verdict{Cause: drover.ReasonRefused, Text: text, Since: e.s.Now}

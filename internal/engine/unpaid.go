@@ -79,7 +79,7 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 		return e.why(a)
 	}
 	// Retry when so little of the window is left that it can pay for its part, as far as is known now.
-	why := e.whyExpensive(a, ask, t, "can cover %s only if its cost is split between two windows")
+	why := e.whyExpensive(a, ask, t, "can cover %s only if the cost is split between two windows")
 	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
 	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why

@@ -12,12 +12,12 @@ import (
 const maxKinds = 50
 
 const (
-	bootingText  = "instances for it are starting"
+	bootingText  = "waiting for instances to boot"
 	endingText   = "a running job will probably end before a new instance could boot"
-	answerText   = "an instance with room for it has not answered since the controller started, but it probably will soon"
-	heldText     = "its priority is 0; raise it with drover priority to start it"
-	planningText = "Drover is choosing instances for it; this takes a few seconds"
-	drainingText = "the controller is shutting down and starts no more jobs; the next controller will"
+	answerText   = "an instance with enough room has not answered since the controller started, but probably will soon"
+	heldText     = "waiting at priority 0; raise it with drover priority"
+	planningText = "Drover is choosing instances; this takes a few seconds"
+	drainingText = "the controller is shutting down; the next one will start waiting jobs"
 	closingText  = "the fleet is shutting down: no more instances are rented, and idle ones are destroyed"
 )
 
@@ -115,9 +115,9 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 
 // postponedTexts are reasons that apply to any job.
 var postponedTexts = map[Cause]string{
-	drover.ReasonGang:       "will restart with its gang once all jobs of the gang have ended",
+	drover.ReasonGang:       "will restart with the gang once all of its jobs have ended",
 	drover.ReasonRetry:      "failed; will be retried after a delay",
-	drover.ReasonMaxRunning: "its array has reached its max_running",
+	drover.ReasonMaxRunning: "the array has reached its max_running",
 }
 
 // sumPostponed adds postponed elements, by the first reason of each job.

@@ -16,7 +16,7 @@ func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	case limit < 0 && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }):
 		u.Code, u.Text = drover.ReasonLimit, shareText
 	case limit < 0:
-		u.Code, u.Text = drover.ReasonBlocked, "every offering that can run it is blocked"
+		u.Code, u.Text = drover.ReasonBlocked, "every offering that fits is blocked"
 	default:
 		u.Code = drover.ReasonLimit
 		u.Text = u.Refusals[limit].Text
