@@ -10,7 +10,7 @@ const (
 	HookStopped   Hook = "stopped"   // Drover stops it in order to start it again; then it becomes ready once more
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud no longer lists it
 	HookVanished  Hook = "vanished"  // it is gone, or stopped, but not by Drover
-	HookExhausted Hook = "exhausted" // a cloud has no capacity left in a zone: once, until it has some again
+	HookExhausted Hook = "exhausted" // a cloud has no capacity left in a zone; runs once until the zone has capacity again
 	HookBroken    Hook = "broken"    // Drover considers it broken, and has not destroyed it yet
 )
 

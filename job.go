@@ -315,8 +315,8 @@ func (s JobSpec) GangOf(index int) (gang, place int) {
 	return nth / s.Gang, nth % s.Gang
 }
 
-// MaxAlternatives is the most patterns without braces that one with braces may stand for: the time to search for files
-// is proportional to it.
+// MaxAlternatives is the maximum number of brace-free patterns that one with braces may stand for: the time to search
+// for files is proportional to that number.
 const MaxAlternatives = 100
 
 // Alternatives returns the most patterns without braces that a valid pattern stands for: {a,b}/{c,d} stands for four.

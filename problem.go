@@ -149,7 +149,7 @@ func (d Demand) Affords(o Offering) bool {
 	return (d.Dearest == 0 || o.Price <= d.Dearest) && (d.VCPU == 0 || o.VCPUPrice() <= d.VCPU)
 }
 
-// Problem is the question which instances to rent for jobs that have no place. Its answer depends on nothing else.
+// Problem is the question of which instances to rent for jobs that have no place. Its answer depends on nothing else.
 //
 // The plan should minimize the cost of the work. An instance costs its hourly price for as long as it boots and its
 // longest job is expected to take (an hour where that is not known), and a fixed amount in addition.

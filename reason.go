@@ -13,16 +13,16 @@ type Reason struct {
 // ErrorKind.
 const (
 	// Of jobs that wait.
-	ReasonDependency = "dependency"  // waits for other jobs of its batch, or ends with its gang
-	ReasonBooting    = "booting"     // instances for it are starting
+	ReasonDependency = "dependency"  // waits for other jobs, or ended with its gang
+	ReasonBooting    = "booting"     // waiting for instances to boot
 	ReasonGrowing    = "growing"     // an instance's volume is being enlarged for waiting jobs
 	ReasonEnding     = "ending"      // room for it will probably be free before another instance would be ready
 	ReasonPlanning   = "planning"    // Drover is choosing instances
 	ReasonCatalogue  = "catalogue"   // the types and prices of a cloud are not known yet
-	ReasonCapacity   = "capacity"    // the instances that could hold it are full, and no more may be created
+	ReasonCapacity   = "capacity"    // a cloud ran out of capacity, so Drover requests only a few instances at a time
 	ReasonLimit      = "limit"       // a limit on instances is reached
 	ReasonUserLimit  = "user_limit"  // a user's own limit on instances is reached
-	ReasonBudget     = "budget"      // more would exceed the budget
+	ReasonBudget     = "budget"      // more work would exceed a budget
 	ReasonBlocked    = "blocked"     // every offering that fits is blocked
 	ReasonMaxPrice   = "max_price"   // everything that fits costs more than the job's max_price
 	ReasonHeld       = "held"        // its priority is 0
@@ -33,10 +33,10 @@ const (
 	ReasonPaused     = "paused"      // the queue is paused: nothing that waits is started
 	ReasonShare      = "share"       // others of the same priority use less of their share
 	ReasonUnproved   = "unproved"    // the records may be an older copy, and Drover does not yet know what exists
-	ReasonRefused    = "refused"     // how many offerings do not serve it, and which comes nearest
+	ReasonRefused    = "refused"     // how many offerings do not fit it, and which comes closest
 	ReasonOther      = "other"       // there are more reasons than are listed
 
-	// Of the fleet, a cloud, an offering, and what does not wait.
+	// Of the fleet, a cloud, an offering, and anything else that does not wait.
 	ReasonRest     = "rest"     // nothing waits
 	ReasonOffered  = "offered"  // it may be rented
 	ReasonSpread   = "spread"   // a spot offering has reached its share of the fleet

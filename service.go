@@ -132,7 +132,7 @@ type Access interface {
 	// CreateToken creates a bearer token and returns its secret, which is not stored. KindInvalid.
 	CreateToken(ctx context.Context, r TokenRequest) (NewToken, error)
 
-	// Tokens lists all tokens that were not revoked, including expired ones.
+	// Tokens lists all tokens that have not been revoked, including expired ones.
 	Tokens(ctx context.Context) ([]Token, error)
 
 	// RevokeToken revokes a token immediately. KindNotFound.
@@ -244,7 +244,7 @@ type EventFilter struct {
 
 // TokenRequest describes a new bearer token.
 type TokenRequest struct {
-	User string        // its bearer, who is the submitter of what is submitted with it
+	User string        // its bearer, recorded as the submitter of everything submitted with the token
 	Role Role          // what the bearer may do
 	TTL  time.Duration // lifetime; 0: unlimited
 }

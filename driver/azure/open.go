@@ -11,8 +11,8 @@
 // Instances share nothing. What a failed create request leaves behind (disks, interfaces, addresses) has the fleet's
 // tag and the time of the request. Types, prices and quotas are cached on disk.
 //
-// The driver remembers one thing about instances: which ones it destroyed, since Azure interrupted any other spot
-// instance that ends.
+// The driver remembers one thing about instances: which ones it destroyed. Any other spot instance that ended was
+// interrupted by Azure.
 package azure
 
 import (

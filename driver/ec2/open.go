@@ -1,9 +1,9 @@
 // Package ec2 is a cloud on Amazon EC2.
 //
 // An instance is created by an instant fleet, so that one call tries several types and zones; only the instance
-// remains. A launch template, one per content, contains what the fleet's instances have in common; the create call has
-// what differs between instances: user data with the planted host key, the image and the volumes. The same call tags
-// the instance and its volumes. Its client token is derived from the instance's name, so a name makes one instance.
+// remains. A launch template contains what instances have in common; instances that differ in it get another template.
+// The create call has the rest: user data with the planted host key, the image and the volumes. The same call tags the
+// instance and its volumes. Its client token is derived from the instance's name, so a name makes one instance.
 //
 // Only instances and their volumes cost money. Launch templates and a key pair are tagged with the fleet and removed
 // with it. Types and prices are cached on disk, so that a start does not wait for them.

@@ -1,8 +1,8 @@
 // Package local is a cloud on this host: every instance is a process tree with its own SSH server.
 //
-// With it, everything that Drover does can be done, and tested, without an account anywhere. In every way that matters
-// it is a real cloud: instances outlive the controller, are found again by listing, are reached only by SSH, can die at
-// any moment, and cost something.
+// It makes everything that Drover does usable, and testable, without a cloud account. In every way that matters it is a
+// real cloud: instances outlive the controller, are found again by listing, are reached only by SSH, can die at any
+// moment, and cost something.
 //
 // An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one,
 // whose id is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from
@@ -18,12 +18,11 @@
 //	up               it has booted far enough to be stopped
 //	stopped          it is being stopped; once the file contains how to start it again, it is stopped
 //
-// A locked folder is a live instance; an unlocked one is dead, and the next list ends what is left of it before
-// removing the folder, unless the instance was taken back or stopped: then it is listed until it is destroyed. So an
-// instance is never gone while one of its processes lives, with two limits: without privileges, a process that
-// outlives the two is known only by the marker in its environment, and an instance whose folder somebody else removes
-// ends itself a moment later. Folders are created and removed, and tags change,
-// only under the lock of the fleet's folder.
+// A locked folder is a live instance. An unlocked one is a dead instance: the next list ends its remaining processes and
+// removes the folder. If the instance was taken back or stopped, it stays listed until it is destroyed. So an instance
+// is never gone while one of its processes lives, with two exceptions: without privileges, a process that outlives the
+// two above is known only by the marker in its environment; and an instance whose folder somebody else removes ends
+// itself a moment later. Folders are created and removed, and tags change, only under the lock of the fleet's folder.
 //
 // Nothing is isolated: instances run as the user who runs Drover, see the whole host, and each offers all its
 // processors. The host keys, like the client key that may log in, are planted; they are on disk only while an

@@ -1,4 +1,4 @@
-// Package backoff waits between tries, and between calls at an interval, at most until the context ends.
+// Package backoff waits between tries, and between periodic calls. Every wait stops when its context ends.
 package backoff
 
 import (

@@ -1,5 +1,6 @@
-// Package gc finds instances of a fleet that no controller looks after, and destroys them on request. The controller
-// decides which are wanted; without it, its records; without these, the instances' age and what they report.
+// Package gc finds instances of a fleet that no controller looks after, and destroys them on request. A running
+// controller decides which are wanted. If none answers, its records decide; without records, the instances' age and
+// what they report.
 package gc
 
 import (

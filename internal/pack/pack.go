@@ -5,11 +5,11 @@
 // Identical jobs are counted, not listed (item); offerings dominated by another are left out (kind). The cost of an
 // instance of a kind is split among its vCPUs, memory and so on by the prices at which all jobs together are worth most
 // (prices, ascend). At these prices no instance holds jobs worth more than it costs. So the jobs' total worth is a
-// lower bound for every plan, and good plans are known: instances filled with jobs that are worth their cost. Therefore
-// kinds are chosen first and then filled: each kind with the jobs that the prices send there (piles), as long as they
-// fill it well, each pattern improved by swaps (localSearch); then the most valuable remaining jobs, until all are
-// served (build). The result never costs more than the greedy plans (greedy), which serve one demand after the other.
-// If limits leave demands unserved, the greedy plans decide: there the order counts.
+// lower bound for every plan, and a good plan fills each instance with jobs that are worth its cost. Therefore kinds
+// are chosen first and then filled: each kind with the jobs that the prices send there (piles), as long as they fill it
+// well, each pattern improved by swaps (localSearch); then the most valuable remaining jobs, until all are served
+// (build). The result never costs more than the greedy plans (greedy), which serve one demand after the other. If
+// limits leave demands unserved, the greedy plans decide: there the order counts.
 package pack
 
 import (

@@ -1,10 +1,10 @@
-// Package recorded turns a controller's records into a workload to simulate, and into what really happened, for
+// Package recorded turns a controller's records into a workload to simulate, and measures what really happened, for
 // comparison.
 //
 // The model: a job that ended by itself runs as long as its last attempt did, from when it could first have started:
-// its submission or, if it runs after others of its batch, the last of their ends. Jobs that were submitted before the
-// period, never ran, or have not ended are left out and counted. What really happened is measured as a simulation is:
-// waits, instances, and the money that the records show as paid in the period.
+// its submission or, if it runs after others of its batch, the end of the last of these. Jobs that were submitted
+// before the period, never ran, or have not ended are left out and counted. What really happened is measured as a
+// simulation is: waits, instances, and the money that the records show as paid in the period.
 package recorded
 
 import (

@@ -1,5 +1,5 @@
-// Package replay decides again what a controller recorded, up to a time, up to what concerns a subject, or to the end,
-// and reports whether each decision is the same. A Replay is for one goroutine.
+// Package replay repeats the decisions that a controller recorded, and reports whether each is the same. It stops at a
+// time, at the first event that concerns a subject, or at the end. A Replay is for one goroutine.
 package replay
 
 import (

@@ -14,8 +14,8 @@
 //   - Commit may be repeated: each write sets its whole row, found by its key.
 //   - Requests (jobs to run, retry or cancel, verbs for instances) are rows first. Pending and Wishes return them
 //     until a Commit consumes them.
-//   - A final job never changes, unless a person puts it back in the queue: then it waits like a new one. Its number
-//     among those put back shows the engine whether it has the job already.
+//   - A final job never changes, unless a person puts it back in the queue: then it waits like a new one. It gets a
+//     number, counted over all jobs put back, that shows whether the engine has taken it already.
 //   - No secret is stored: only the hash of a token.
 //   - One connection writes; lists are read from snapshots through others, and neither waits for the other.
 //   - One controller at a time: whoever calls Begin must hold a Lock. Begin raises the epoch, and every changing

@@ -1,10 +1,10 @@
 // Package fleet holds the instances that are not gone, and knows what may be done with each.
 //
 // The model: an Instance is the record of a virtual machine, from the decision to rent it until it is proved gone; its
-// Observed part is what this controller has seen, and the next one must see for itself. A Member is an Instance with
-// what follows from the rest of the State: its Policy, its Load of live attempts, and the room that these and its
+// Observed part is what this controller has seen and the next controller must see for itself. A Member is an Instance
+// with what follows from the rest of the State: its Policy, its Load of live attempts, and the room that these and its
 // reservations leave. A Reservation keeps room for elements of one class on an instance that is on its way. The queue
-// or a pool owns each instance, and owner.go says what follows. An instance that is gone is remembered for a while as
+// or a pool owns each instance; owner.go says what that implies. An instance that is gone is remembered for a while as
 // Departed, since a lagging list may show it again.
 //
 // Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It is updated when the

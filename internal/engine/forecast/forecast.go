@@ -2,8 +2,9 @@
 // how long jobs run, and how soon work returns to an instance that has become idle.
 //
 // The model: each kind of duration has statistics by key, bounded in number, in which recent observations weigh more.
-// Boot times are means by instance type, create calls and delistings by cloud. Run times are log-normal distributions by user and name
-// of job. Gaps are the last few times between the end of work of a shape and the next such work.
+// Boot times are means by instance type; times of create calls and delistings are means by cloud. Run times are
+// log-normal distributions by user and name of job. Gaps are the last few times between the end of work of a shape and
+// the next such work.
 //
 // Forecasts are used for expected costs alone: no deadline, commitment or order of service depends on one, so a wrong
 // forecast costs money at most.

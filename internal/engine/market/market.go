@@ -5,7 +5,7 @@
 // capacity has expired, one create request goes first, the probe, and all others wait for its answer. A Throttle limits
 // how many creates of one offering run at once. Limits are the operator's.
 //
-// The invariants: only its block's probe requests a blocked offering; meeting a block again before its end changes
+// The invariants: only its block's probe requests a blocked offering; adding a block that already holds changes
 // nothing; every change of offerings or blocks raises Revision, so that caches of derived data can tell that they are
 // stale.
 package market

@@ -1,21 +1,21 @@
 // Package pool says how many instances each pool should have in each zone, and which should go. It is pure: instances
 // and capacity in, demands and releases out.
 //
-// The model: an instance counts unless it is going. Wanted is how many there should be; for a spare pool, that is the
-// instances in use plus the spare ones; one that only one user's jobs may use is not spare, and goes when it is idle.
+// The model: an instance counts unless it is going. Wanted is how many there should be. For a spare pool, that is the
+// instances in use plus the spare ones. An instance that only one user's jobs may use is not spare: it goes when idle.
 // Missing instances are demanded in the open place with the fewest; surplus ones are released from the place with the
-// most. Outdated instances are replaced in steps: at most MaxUnavailable are missing meanwhile, and at most MaxSurge are
-// beyond Wanted. Instances in places that no longer belong to the pool do not count, and go as others become ready.
+// most. Outdated instances are replaced in steps: at most MaxUnavailable are missing meanwhile, and at most MaxSurge
+// are beyond Wanted. Instances in places that no longer belong to the pool do not count, and go as others become ready.
 //
 // In a pool with a mix, a missing instance is requested on demand while too few are, unless no on-demand capacity is
 // available. Within a place, the instances that the mix needs go last.
 //
-// A node group's number is its autoscaler's to set, and so are its victims: only outdated or too old instances are
-// released.
+// A node group's autoscaler sets its number and chooses which instances to delete. This package releases only the
+// outdated and too old ones.
 //
-// Stopped instances do not count toward that number. One is started before another is demanded. If too few are stopped,
-// more instances than wanted are demanded, and an empty ready instance beyond the wanted number is stopped. One that
-// was started for jobs counts toward neither number while they use it.
+// Stopped instances do not count toward Wanted. A stopped instance is started before a new one is demanded. If too few
+// are stopped, more instances than Wanted are demanded, and an empty ready instance beyond Wanted is stopped. A stopped
+// instance that was started for jobs counts neither as wanted nor as stopped while they use it.
 //
 // The invariants: a held instance is never released; nothing is demanded in a closed or exhausted place; equal inputs
 // give equal plans; after a few plans have been carried out, the next one asks for nothing until something becomes

@@ -1,8 +1,8 @@
 // Package queue holds the jobs that are not final.
 //
 // The model: an array is one Job whose waiting elements are ranges of indexes. Waiting elements that may start belong
-// to a Class, together with all others that are interchangeable for placement. Those that may not start yet are
-// postponed, and belong to none. A job that runs after others names them, and the Queue knows who follows whom. A
+// to a Class, together with all others that are interchangeable for placement. Elements that may not start yet are
+// postponed, and belong to no class. A job that runs after others names them, and the Queue knows who follows whom. A
 // failed element to be retried waits until its retry is due.
 //
 // The invariants: each element is waiting, live or final, and never two of these; a postponed element is waiting; a

@@ -1,2 +1,3 @@
-// Package protos is what an autoscaler and its cloud provider say to each other, generated from the .proto files beside it by make protos.
+// Package protos contains the messages that an autoscaler and its cloud provider exchange. make protos generates it from
+// the .proto files in this folder.
 package protos
