@@ -254,7 +254,7 @@ func (e *Engine) refuseMisfits() {
 		g.typesRevision = e.typesRevision
 		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.typesRevision = 0
-			if c := e.missedBy(g); c != nil {
+			if c := e.missedBy(g.Key.Shape); c != nil {
 				c.NextOffer = min(c.NextOffer, e.s.Now.Add(offersAgain))
 				continue
 			}
@@ -265,11 +265,11 @@ func (e *Engine) refuseMisfits() {
 	}
 }
 
-// missedBy returns the cloud whose last answer, but not the one before, lacks an offering that fits the group's jobs.
-func (e *Engine) missedBy(g *group) *Cloud {
-	shape := g.Key.Shape.AtAnyPrice()
+// missedBy returns the cloud whose last answer, but not the one before, lacks an offering that fits a shape.
+func (e *Engine) missedBy(s drover.Shape) *Cloud {
+	s = s.AtAnyPrice()
 	for _, c := range e.enabled() {
-		if slices.ContainsFunc(c.Missing, shape.Accepts) {
+		if slices.ContainsFunc(c.Missing, s.Accepts) {
 			return c
 		}
 	}

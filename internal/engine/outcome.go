@@ -159,7 +159,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 		return "", false
 	}
 	shape := e.queue.KeyOf(j).With(more).Shape
-	if miss := shape.NearestMiss(e.market.Offerings()); miss != "" && e.market.Complete() {
+	if miss := shape.NearestMiss(e.market.Offerings()); miss != "" && e.market.Complete() && e.missedBy(shape) == nil {
 		return fmt.Sprintf("; no configured type can run it with %s: %s", more.Rounded(), miss), false
 	}
 	el.Memory = more

@@ -101,7 +101,7 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 // whyNoneFits explains why a group waits although no known offering fits: fitting ones exceed its max_price or are
 // missing from a cloud's last answer, or a catalogue is missing. Otherwise the jobs would have been refused.
 func (e *Engine) whyNoneFits(g *group) Verdict {
-	if c := e.missedBy(g); c != nil {
+	if c := e.missedBy(g.Key.Shape); c != nil {
 		why := e.verdict(drover.ReasonCatalogue, "cloud %s no longer lists a type that can run it; the job will be cancelled if the next answer lacks it too", c.Name)
 		why.Until = c.NextOffer
 		return why
