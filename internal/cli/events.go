@@ -29,7 +29,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use:   "events",
 		Short: "Show events as they happen",
 		Long: `Show events, one per line: the recent ones, then new ones until Ctrl-C. With -o json, each line is
-an object. If the controller goes away, drover events waits for it, for up to --retry-for.`,
+an object. If the controller goes away, drover events waits until it is back.`,
 		Example: "  drover events\n  drover events --recent --level warn\n  drover events --job 17 -o json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {

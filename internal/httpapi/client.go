@@ -24,7 +24,8 @@ const (
 
 // Client is a drover.Service that calls a controller over HTTP.
 type Client struct {
-	// Repeat, if set, makes a call, and may make it again after an error. It is not used for calls that send a file.
+	// Repeat, if set, makes a call, and may make it again after an error. It is not used for calls that send a file or
+	// follow events.
 	Repeat func(ctx context.Context, call func() error) error
 
 	base  url.URL

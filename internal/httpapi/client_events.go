@@ -24,8 +24,7 @@ const (
 )
 
 // Events follows events. After an interruption it reconnects and continues after the last event that it received; the
-// controller reports events dropped meanwhile in Missed. If Repeat is set, it decides how long to try to connect;
-// otherwise, only the first connection must succeed at once.
+// controller reports events dropped meanwhile in Missed. Only the first connection must succeed at once.
 func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		w := &watcher{client: c, filter: f, yield: yield, pause: firstPause}
@@ -34,7 +33,7 @@ func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[dro
 			switch {
 			case w.done || ctx.Err() != nil:
 				return
-			case !passing(err) || !w.open && (first || c.Repeat != nil) || f.Recent:
+			case !passing(err) || first && !w.connected || f.Recent:
 				yield(drover.Event{}, err)
 				return
 			}
@@ -57,7 +56,6 @@ type watcher struct {
 	yield     func(drover.Event, error) bool
 	pause     time.Duration
 	connected bool
-	open      bool // the last attempt to connect succeeded
 	done      bool // no more events will come
 }
 
@@ -69,8 +67,8 @@ func (w *watcher) follow(ctx context.Context) error {
 	if w.filter.After != "" && w.connected {
 		q.header = http.Header{"Last-Event-Id": {w.filter.After}}
 	}
-	answer, err := w.client.open(ctx, q)
-	if w.open = err == nil; !w.open {
+	answer, err := w.client.openOnce(ctx, q)
+	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()

@@ -216,25 +216,6 @@ func TestEventsGoOn(t *testing.T) {
 	}
 }
 
-func TestEventsEndWhenRepeatGivesUp(t *testing.T) {
-	asked := 0
-	c := otherServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked > 1 {
-			http.Error(w, "away", http.StatusBadGateway)
-		}
-	})
-	c.Repeat = func(_ context.Context, call func() error) error { return call() }
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var last error
-	for _, err := range c.Events(ctx, drover.EventFilter{}) {
-		last = err
-	}
-	if asked != 2 || last == nil {
-		t.Errorf("it connected %d times, and ended with %v", asked, last)
-	}
-}
-
 func TestEventsEnd(t *testing.T) {
 	_, s := serve(t, &fake{quiet: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
