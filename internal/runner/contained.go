@@ -267,7 +267,7 @@ func (c *contained) exit() drover.Exit {
 	c.pipe.Close()
 	switch {
 	case client.Signaled():
-		return lostContainer(fmt.Errorf("%s, which relayed its output, exited before the container", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s, which relayed the container's output, exited before the container did", c.runtime.Name()))
 	case last != nil && last.Code == 0:
 		return *last
 	}

@@ -81,7 +81,7 @@ func (f folder) outputs() (root *os.Root, patterns []string, err error) {
 	// A journal that is read only now shows that the attempt's whole folder has not been removed meanwhile.
 	h, err := f.history()
 	if err == nil && h.attempt == nil {
-		err = errors.New("its journal does not list its outputs")
+		err = errors.New("the attempt's journal does not list its outputs")
 	}
 	if err != nil {
 		return root, nil, err
