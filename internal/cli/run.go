@@ -104,7 +104,7 @@ the exit code is 130.`,
 func (f *runFlags) add(a *app, cmd *cobra.Command) {
 	f.jobFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
-	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
+	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once; 0: no limit")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	complete(cmd, "cloud", a.completeClouds)
 	addSpot(cmd, &f.spot)

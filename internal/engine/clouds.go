@@ -90,11 +90,11 @@ func (e *Engine) offered(b Offered) {
 	if askAgain {
 		c.NextOffer = e.s.Now
 	} else if news || missed {
-		e.pending.FitCheck = true
+		e.pending.Plan, e.pending.FitCheck = true, true
 		e.typesRevision++
 	}
 	if news {
-		e.pending.Plan, e.pending.Price = true, true
+		e.pending.Price = true
 		e.pools.revision++ // they may have other zones
 		for _, in := range e.fleet.All() {
 			if in.Cloud == c.Name && in.Typeless() {

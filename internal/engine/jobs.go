@@ -240,7 +240,8 @@ func stateWord(s drover.JobState) string {
 }
 
 // refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (behaviour D10). A
-// type may be missing only for a moment, since changing it means replacing it in some clouds: the next answer decides.
+// type may be missing only for a moment, since changing it means replacing it in some clouds: if this controller has
+// seen it, the next answer decides.
 func (e *Engine) refuseMisfits() {
 	if !e.pending.FitCheck || !e.market.Complete() {
 		return
@@ -255,7 +256,9 @@ func (e *Engine) refuseMisfits() {
 		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.typesRevision = 0
 			if c := e.missedBy(g.Key.Shape); c != nil {
-				c.NextOffer = min(c.NextOffer, e.s.Now.Add(offersAgain))
+				if c.Fails == 0 { // otherwise the cloud is asked again anyway, when it allows
+					c.NextOffer = min(c.NextOffer, e.s.Now.Add(offersAgain))
+				}
 				continue
 			}
 			for _, j := range slices.Clone(g.Jobs) {

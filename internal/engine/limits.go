@@ -32,10 +32,11 @@ func cloudFull(name string, most int) string {
 
 // whyFull explains that a limit on instances is reached, since the last of them was requested.
 func whyFull(full string, by use) Verdict {
+	wait := "wait until an instance has room or is gone, or raise the limit"
 	if by.others > 0 {
-		full += fmt.Sprintf(" (%d of them held, draining, stopped or leaving)", by.others)
+		wait = fmt.Sprintf("wait until an instance has room, is released or is gone, or raise the limit (held, draining, stopped or leaving: %d)", by.others)
 	}
-	return Verdict{Cause: drover.ReasonLimit, Text: full + "; wait until an instance has room or is gone, or raise the limit", Since: by.last}
+	return Verdict{Cause: drover.ReasonLimit, Text: full + "; " + wait, Since: by.last}
 }
 
 // use is how many instances take no work, and when the last of all was requested.

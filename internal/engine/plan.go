@@ -40,7 +40,7 @@ func (e *Engine) plan() {
 		}
 		if left -= g.awaitingEnds; g.awaitingEnds > 0 && left == 0 {
 			g.setReason(e.whyEnding(g))
-		} else if left > g.Unmet && !g.Deferred && e.awaitsAnswer(g) {
+		} else if left > g.Unmet && !g.Deferred && g.Key.Gang == 0 && e.awaitsAnswer(g) {
 			g.setReason(e.verdict(drover.ReasonEnding, answerText))
 		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)

@@ -98,16 +98,16 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 	return why
 }
 
-// whyNoneFits explains why a group waits although no known offering fits: fitting ones exceed its max_price or are
-// missing from a cloud's last answer, or a catalogue is missing. Otherwise the jobs would have been refused.
+// whyNoneFits explains why a group waits although no known offering fits: fitting ones exceed its max_price, a
+// catalogue is missing, or the types are missing from a cloud's last answer. Otherwise the jobs would have been refused.
 func (e *Engine) whyNoneFits(g *group) Verdict {
-	if c := e.missedBy(g.Key.Shape); c != nil {
-		why := e.verdict(drover.ReasonCatalogue, "cloud %s no longer lists a type that can run it; the job will be cancelled if the next answer lacks it too", c.Name)
-		why.Until = c.NextOffer
-		return why
-	}
 	if slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.AtAnyPrice().Accepts) {
 		return e.verdict(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.market.Offerings()))
+	}
+	if c := e.missedBy(g.Key.Shape); c != nil && e.market.Complete() {
+		why := e.verdict(drover.ReasonCatalogue, "cloud %s no longer lists a type that can run it; the job will be cancelled if the next answer lacks it too", c.Name)
+		why.Until = later(c.NextOffer, e.s.Now)
+		return why
 	}
 	return e.whyTypesUnknown()
 }

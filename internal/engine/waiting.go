@@ -14,7 +14,7 @@ const maxKinds = 50
 const (
 	bootingText  = "waiting for instances to boot"
 	endingText   = "a running job will probably end before a new instance could boot"
-	answerText   = "an instance with enough room has not answered since the controller started, but probably will soon"
+	answerText   = "an instance with room for some of these jobs has not answered since the controller started, but probably will soon"
 	heldText     = "waiting at priority 0; raise it with drover priority"
 	planningText = "Drover is choosing instances; this takes a few seconds"
 	drainingText = "the controller is shutting down; the next one will start waiting jobs"

@@ -70,9 +70,6 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err = migrate(ctx, s.write); err == nil {
-		err = s.checkVersion(ctx)
-	}
-	if err == nil {
 		err = s.prepare(ctx)
 	}
 	if err != nil {
@@ -118,7 +115,8 @@ func connect(path string, most int, options url.Values) (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate upgrades the tables to this program's version, and refuses newer ones.
+// migrate upgrades the tables to this program's version. It refuses newer ones, and those of a State that the engine does
+// not read.
 func migrate(ctx context.Context, db *sql.DB) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -137,17 +135,20 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return drover.Errorf(drover.KindConflict, "its schema has version %d, which this program does not support", current).
 			WithHint("a newer version of Drover has used this state; use that version")
 	}
-	if current == known {
-		return nil
+	if current > 0 {
+		err = checkVersion(ctx, db)
+	}
+	if err != nil || current == known {
+		return err
 	}
 	_, err = provider.Up(ctx)
 	return err
 }
 
 // checkVersion refuses a State that the engine does not read.
-func (s *Store) checkVersion(ctx context.Context) error {
+func checkVersion(ctx context.Context, db *sql.DB) error {
 	version := 0
-	err := s.read.QueryRowContext(ctx, `SELECT version FROM fleet WHERE name <> ''`).Scan(&version)
+	err := db.QueryRowContext(ctx, `SELECT version FROM fleet WHERE name <> ''`).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -163,7 +163,9 @@ func TestOpen(t *testing.T) {
 	})
 
 	t.Run("refuses the records of a newer program", func(t *testing.T) {
-		for _, change := range []string{`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`, `UPDATE fleet SET name = 'f', version = 99`} {
+		for _, change := range []string{`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`, `
+			UPDATE fleet SET name = 'f', version = 99;
+			DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version) -- it must not be upgraded first`} {
 			open := sqliteOpener(t)
 			s := open(t)
 			if _, err := s.write.Exec(change); err != nil {
