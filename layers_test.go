@@ -135,7 +135,7 @@ var layers = map[string]layer{
 		ours: []string{"."},
 	},
 	"internal/engine/timers": {
-		does: "timers by key: when each is due next; pure",
+		does: "timers by key: when each is due next, and when to try again; pure",
 		ours: []string{"."},
 	},
 	"internal/engine/budget": {
@@ -144,7 +144,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine/market": {
 		does: "what clouds offer, which of it is blocked or throttled, and limits within a cloud; pure",
-		ours: []string{".", "internal/engine/verdict"},
+		ours: []string{".", "internal/engine/timers", "internal/engine/verdict"},
 	},
 	"internal/engine/queue": {
 		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
@@ -164,7 +164,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release; store and outside world are passed in",

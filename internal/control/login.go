@@ -54,14 +54,14 @@ func pick(s SSH, a driver.Addresses) string {
 	return cmp.Or(a.Public, a.Private)
 }
 
-// Silence asks an instance, after verifying its host key, how long it has not heard from a controller. It disturbs
+// SinceHeard asks an instance, after verifying its host key, how long ago it last heard from a controller. It disturbs
 // neither the instance nor its controller. KindNotFound: it never heard from one. Any other error: it could not be
 // asked.
-func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
+func SinceHeard(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
 	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
 	}
-	return remote.Silence(ctx, cl.target(identity{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
+	return remote.SinceHeard(ctx, cl.target(identity{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
 }
 
 // identity is the instance that should answer at an address.

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/timers"
 	"drover/internal/engine/verdict"
 	"drover/internal/runtimes"
 )
@@ -151,7 +152,7 @@ func (e *Engine) startFailed(b StartFailed) {
 		e.giveUpStart(a, b.Err)
 		return
 	}
-	a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
+	a.Retry = e.s.Now.Add(timers.Backoff(a.Fails, time.Second, time.Minute))
 	e.touch(e.fleet.Member(a.Instance))
 }
 

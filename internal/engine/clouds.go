@@ -9,6 +9,7 @@ import (
 	"drover"
 	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
+	"drover/internal/engine/timers"
 )
 
 const (
@@ -35,7 +36,7 @@ func (e *Engine) listSoon(c *Cloud) {
 	}
 	at := e.s.Now
 	if c.Hurry > 0 {
-		at = at.Add(backoff(c.Hurry, soon, e.limits(c.Name).ListInterval))
+		at = at.Add(timers.Backoff(c.Hurry, soon, e.limits(c.Name).ListInterval))
 	}
 	e.listBy(c, at)
 }
@@ -79,7 +80,7 @@ func (e *Engine) offered(b Offered) {
 	if b.Err != nil {
 		c.Fails++
 		c.Mute = e.repeatedFailure(c.Mute, drover.ReasonCatalogue, b.Err)
-		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
+		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(timers.Backoff(c.Fails, time.Second, 5*time.Minute)))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the instance types of cloud %s failed: %s", c.Name, b.Err.Explained()), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
@@ -126,7 +127,7 @@ func (e *Engine) listed(b Listed) {
 		c.ListFails++
 		c.Unlisted = e.repeatedFailure(c.Unlisted, drover.ReasonUnlisted, b.Err)
 		c.NoList = max(c.NoList, b.Err.RetryAt) // the time that the cloud named, if any
-		c.NextList = max(c.NoList, e.s.Now.Add(backoff(c.ListFails, time.Second, interval)))
+		c.NextList = max(c.NoList, e.s.Now.Add(timers.Backoff(c.ListFails, time.Second, interval)))
 		return
 	}
 	c.ListFails, c.Unlisted = 0, Verdict{}
@@ -341,7 +342,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
 		in.Reason, in.Unsure = &why, true
-		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
+		in.Retry = e.s.Now.Add(timers.Backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		if c := e.cloud(in.Cloud); c != nil {
 			e.listSoon(c)
 			c.Unsure = e.s.Now

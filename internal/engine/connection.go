@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/timers"
 )
 
 // What an instance and its runner report, and what silence means.
@@ -203,7 +204,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	if in.Ready != 0 {
 		first, most = 250*time.Millisecond, 10*time.Second
 	}
-	in.Retry = e.s.Now.Add(backoff(in.Fails, first, most))
+	in.Retry = e.s.Now.Add(timers.Backoff(in.Fails, first, most))
 	switch {
 	case in.Unlocated:
 		if c := e.cloud(in.Cloud); c != nil {

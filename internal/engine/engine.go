@@ -423,14 +423,6 @@ func failure(err *drover.Error) *drover.Reason {
 	return &drover.Reason{Code: string(err.Kind), Text: err.Explained()}
 }
 
-// backoff returns the delay before the n-th try in a row: first, doubled each time, at most most.
-func backoff(n int, first, most time.Duration) time.Duration {
-	for ; n > 1 && first < most; n-- {
-		first *= 2
-	}
-	return min(first, most)
-}
-
 // instanceName returns a globally unique name: the nonce distinguishes this store's counter from that of a lost store.
 func (e *Engine) instanceName(id int64) string {
 	return fmt.Sprintf("%s-%s-%d", e.s.Fleet, e.s.Nonce, id)

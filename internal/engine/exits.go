@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/timers"
 	"drover/internal/engine/verdict"
 )
 
@@ -200,7 +201,7 @@ func (e *Engine) collected(b Collected) {
 	default:
 		a.Fails++
 		a.Unkept = e.repeatedFailure(a.Unkept, Cause(b.Err.Kind), b.Err)
-		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
+		a.Retry = e.s.Now.Add(timers.Backoff(a.Fails, time.Second, time.Minute))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v failed: %s", a.ID, b.Err.Explained()), Attempt: &a.ID, Reason: failure(b.Err)})
 		if why := e.abandoned(a); why != nil && a.Fails >= abandonedTries {
 			e.end(a, drover.AttemptCancelled, *why)

@@ -335,47 +335,6 @@ func (e *Engine) checkReady(in *fleet.Member) {
 	}
 }
 
-// idleDeadline returns when an idle instance is destroyed; 0 if it is not.
-func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
-	if in.State != drover.InstanceIdle || in.Held() || !e.nodeDrained(in) {
-		return 0
-	}
-	hold, _ := e.holding(in)
-	at := in.IdleSince.Add(hold)
-	_, departs := e.departs(in)
-	switch {
-	case departs || e.s.Closing || in.Idles() && e.ledger.Overspent(), !e.recordsCurrent() && len(in.Orphans) > 0: // everything waits for these orphans to end
-		at = in.IdleSince
-	case in.Standby > 0 || in.Expanding() || !e.recordsCurrent() || !in.Idles():
-		return 0
-	}
-	if len(in.Orphans) > 0 {
-		at = max(at, in.Known.Add(e.life().TermTimeout+killGrace), e.s.Looking.Add(killGrace))
-	}
-	if e.s.Draining || e.ledger.Overspent() {
-		return at
-	}
-	if in.Unhealthy != nil && in.Reclaimed == nil {
-		at = max(at, in.Unhealthy.Since.Add(e.life().KeepBroken))
-	}
-	return max(at, in.KeepUntil)
-}
-
-func (e *Engine) whyIdle(in *fleet.Member) Verdict {
-	why, departs := e.departs(in)
-	switch {
-	case departs:
-		return why
-	case e.s.Closing:
-		return e.verdict(drover.ReasonClosing, "no more work")
-	case e.ledger.Overspent():
-		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
-	case !e.recordsCurrent() && len(in.Orphans) > 0:
-		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records and has not ended", in.Orphans[0])
-	}
-	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
-}
-
 // dial requests a connection to the instance, one try at a time. An instance that showed a wrong host key is never
 // logged in to. An instance unknown to this controller must pass the boot probe again, since it may have broken
 // meanwhile (behaviour D4).

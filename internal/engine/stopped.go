@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/timers"
 )
 
 // A pool may keep stopped instances besides its size: they cost only their volumes, and start in seconds. Each was
@@ -209,7 +210,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 func (e *Engine) retryEnding(in *fleet.Member, err *drover.Error) {
 	in.Fails++
 	in.Refused = new(e.verdict(Cause(err.Kind), "%s", err.Explained()))
-	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
+	in.Retry = max(err.RetryAt, e.s.Now.Add(timers.Backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
 	if c := e.cloud(in.Cloud); c != nil && err.Kind == drover.KindRateLimit {
 		c.NoDestroy = max(c.NoDestroy, in.Retry)
 	}
@@ -226,7 +227,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	switch err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal, drover.KindRateLimit, drover.KindNotFound:
 		if e.s.Now < in.Woken.Add(e.life().BootTimeout) {
-			in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second)))
+			in.Retry = max(err.RetryAt, e.s.Now.Add(timers.Backoff(in.Fails, 250*time.Millisecond, 30*time.Second)))
 			return
 		}
 		if err.Kind == drover.KindNotFound && !in.Held() {
@@ -243,7 +244,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	}
 	e.dropAllReservations(in)
 	in.Waking, in.Lent, in.Reason = false, false, &why
-	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
+	in.Retry = max(err.RetryAt, e.s.Now.Add(timers.Backoff(in.Fails, startPause, startMost)))
 	in.Rated, e.pending.Plan = fleet.Rate{}, true
 	e.priceAnew(in)
 	e.writeRevised(in)

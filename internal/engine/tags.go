@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/timers"
 )
 
 // An instance's idle behaviour is stored, and set as a tag on the VM, so that it holds even if the store is lost. Every
@@ -64,7 +65,7 @@ func (e *Engine) tagged(b Tagged) {
 		t.Lost = true
 	}
 	t.Fails++
-	t.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(t.Fails, time.Second, 5*time.Minute)))
+	t.Retry = max(b.Err.RetryAt, e.s.Now.Add(timers.Backoff(t.Fails, time.Second, 5*time.Minute)))
 	if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
 		c.NoTag = max(c.NoTag, t.Retry)
 	}

@@ -42,10 +42,10 @@ func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 		}
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		silent, err := control.Silence(ctx, key, s.cloud, s.listed)
+		ago, err := control.SinceHeard(ctx, key, s.cloud, s.listed)
 		switch {
-		case err == nil && silent <= within:
-			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
+		case err == nil && ago <= within:
+			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(ago))
 			return true
 		case err != nil && drover.KindOf(err) != drover.KindNotFound:
 			fmt.Fprintf(g.Say, "%v does not say when it last heard from a controller, so Drover considers only its age: %v\n", s, err)

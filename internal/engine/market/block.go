@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/timers"
 	"drover/internal/engine/verdict"
 )
 
@@ -130,7 +131,7 @@ func (m *Market) Add(b Block, instance int64) (began bool, exhausted []string) {
 	default:
 		b.Fails = m.blocks[at].Fails + 1
 		first, most := b.pause()
-		b.Reason.Until = m.now.Add(backoff(b.Fails+1, first, most))
+		b.Reason.Until = m.now.Add(timers.Backoff(b.Fails+1, first, most))
 		m.blocks = slices.Clone(m.blocks)
 		m.blocks[at] = b
 	}

@@ -12,7 +12,6 @@ package market
 
 import (
 	"slices"
-	"time"
 
 	"drover"
 )
@@ -66,12 +65,4 @@ func (m *Market) Offerings() []drover.Offering {
 // Complete reports whether the catalogue of every enabled cloud is known.
 func (m *Market) Complete() bool {
 	return len(m.enabled) > 0 && !slices.ContainsFunc(m.enabled, func(c *Catalogue) bool { return !c.Known })
-}
-
-// backoff returns the delay before the n-th try in a row: it doubles each time, up to most.
-func backoff(n int, first, most time.Duration) time.Duration {
-	for ; n > 1 && first < most; n-- {
-		first *= 2
-	}
-	return min(first, most)
 }

@@ -1,4 +1,5 @@
-// Package timers keeps the next time at which each of many things is due. It is not safe for concurrent use.
+// Package timers keeps the next time at which each of many things is due, and says when to try a call again. It is not safe
+// for concurrent use.
 //
 // Setting, clearing and dequeuing a time each cost O(log n).
 package timers

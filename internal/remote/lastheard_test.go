@@ -11,10 +11,10 @@ import (
 	"drover/internal/wire"
 )
 
-func TestSilence(t *testing.T) {
+func TestSinceHeard(t *testing.T) {
 	target := realInstance(t)
 	ctx := testContext(t)
-	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindNotFound {
+	if _, err := SinceHeard(ctx, target); drover.KindOf(err) != drover.KindNotFound {
 		t.Errorf("before there is a runner: %v", err)
 	}
 	c, err := Connect(ctx, target)
@@ -27,7 +27,7 @@ func TestSilence(t *testing.T) {
 	}
 	var silence time.Duration
 	waitUntil(t, "a controller was heard", func() bool {
-		silence, err = Silence(ctx, target)
+		silence, err = SinceHeard(ctx, target)
 		return err == nil
 	})
 	if silence > time.Minute {
@@ -37,18 +37,18 @@ func TestSilence(t *testing.T) {
 		t.Errorf("the other connection broke: %v", err)
 	}
 	target.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindHostKey, "no") }
-	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindHostKey {
+	if _, err := SinceHeard(ctx, target); drover.KindOf(err) != drover.KindHostKey {
 		t.Errorf("for another instance: %v", err)
 	}
 }
 
-func TestReadSilence(t *testing.T) {
+func TestReadLastHeard(t *testing.T) {
 	const clock = "noise\n" + presentWord + "\n1798855445\n" // 2027-01-02 02:04:05 UTC
 	for text, want := range map[string]time.Duration{
 		clock + "2027-01-02T02:03:05Z\n": time.Minute,
 		clock + "2027-01-02T05:00:00Z\n": 0, // its clock was set back
 	} {
-		if got, err := readSilence([]byte(text)); err != nil || got != want {
+		if got, err := readLastHeard([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestReadSilence(t *testing.T) {
 		presentWord + "\nnow\n2027-01-02T02:03:05Z\n": drover.KindTransient,
 		"": drover.KindTransient,
 	} {
-		if got, err := readSilence([]byte(text)); drover.KindOf(err) != want {
+		if got, err := readLastHeard([]byte(text)); drover.KindOf(err) != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

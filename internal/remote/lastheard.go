@@ -13,29 +13,29 @@ import (
 
 // $1 is the runner's folder. The age of the recorded time is by the instance's own clock: if the clock is wrong, it is
 // wrong by the same amount both times.
-const silenceScript = `
+const lastHeardScript = `
 echo ` + presentWord + `
 date +%s
 [ ! -e "$1/heard" ] || cat "$1/heard"
 `
 
-// Silence returns for how long the instance's runner has heard from no controller. It does not contact the runner and
+// SinceHeard returns how long ago the instance's runner last heard from a controller. It does not contact the runner and
 // leaves nothing behind. It returns KindNotFound if there is no runner or it never heard a controller; its other errors
 // are those of [Connect].
-func Silence(ctx context.Context, t Target) (time.Duration, error) {
+func SinceHeard(ctx context.Context, t Target) (time.Duration, error) {
 	return visit(ctx, t, func(s *session) (time.Duration, error) {
 		defer s.raw.Close()
 		s.begin("asking when it last heard from a controller", s.target.Timeouts.Command)
-		_, out, err := run(s.conn, s.target.runnerShell(silenceScript, s.target.RunnerDir), nil)
+		_, out, err := run(s.conn, s.target.runnerShell(lastHeardScript, s.target.RunnerDir), nil)
 		if err != nil {
 			return 0, s.deadlines.fail(err)
 		}
-		return readSilence(out.bytes())
+		return readLastHeard(out.bytes())
 	})
 }
 
-// readSilence reads what the script printed.
-func readSilence(out []byte) (time.Duration, error) {
+// readLastHeard reads what the script printed.
+func readLastHeard(out []byte) (time.Duration, error) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	if _, err := readVerdict(r); err != nil {
 		return 0, drover.Errorf(drover.KindTransient, "its shell printed nothing")
