@@ -90,9 +90,11 @@ const answerWait = 10 * time.Second
 // awaitsAnswer reports whether an instance with room for one of the group's jobs is likely to answer soon.
 func (e *Engine) awaitsAnswer(g *group) bool {
 	until := e.s.Looking.Add(answerWait)
-	if e.s.Now >= until || !slices.ContainsFunc(e.fleet.All(), func(in *fleet.Member) bool {
-		return in.State == drover.InstanceUnknown && in.TakesWork() && !in.TriedDial() && in.Holds(&g.demand)
-	}) {
+	if e.s.Now >= until {
+		return false
+	}
+	unheard := e.fleet.Index().Unheard
+	if !slices.ContainsFunc(unheard[:min(len(unheard), comparedMax)], func(in *fleet.Member) bool { return !in.TriedDial() && in.Holds(&g.demand) }) {
 		return false
 	}
 	e.pending.Await = sooner(e.pending.Await, until)

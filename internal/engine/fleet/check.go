@@ -77,7 +77,7 @@ func (f *Fleet) checkIndex() error {
 		name       string
 		kept, anew []*Member
 	}{
-		{"ready", r.Ready, fresh.Ready}, {"roomy", r.Roomy, fresh.Roomy}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Reserved, fresh.Reserved},
+		{"ready", r.Ready, fresh.Ready}, {"roomy", r.Roomy, fresh.Roomy}, {"unheard", r.Unheard, fresh.Unheard}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Reserved, fresh.Reserved},
 		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Reclaimed, fresh.Reclaimed}, {"unsettled", r.Unsettled, fresh.Unsettled},
 	} {
 		if !slices.Equal(slices.SortedFunc(slices.Values(list.kept), ByID), slices.SortedFunc(slices.Values(list.anew), ByID)) {

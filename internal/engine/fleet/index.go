@@ -14,6 +14,7 @@ type Index struct {
 	Roomy     []*Member // those of Ready with free memory; this and the other lists by ID
 	Coming    []*Member // coming, so that work may be reserved there
 	Reserved  []*Member // with reservations
+	Unheard   []*Member // with free vCPUs, and not heard from since the controller started
 	Creating  []*Member // requested from their cloud, or about to be
 	Idle      []*Member
 	Ending    []*Member
@@ -29,7 +30,7 @@ type indexEntry struct {
 	stale                                                      bool
 	anew                                                       bool // its resources, or who may use them, have changed
 	ready, coming, reserved, creating, idle, ending, reclaimed bool
-	roomy, unsettled                                           bool
+	roomy, unheard, unsettled                                  bool
 	free                                                       drover.MilliCPU // sort key in Ready
 	seen                                                       int             // how often it was found changed
 }
@@ -80,6 +81,7 @@ func (r *Index) update(in *Member) {
 		r.Ready = slices.Insert(r.Ready, at, in)
 	}
 	enter(&r.Roomy, &on.roomy, in, ready && (in.Free.Memory > 0 || in.slots > 0))
+	enter(&r.Unheard, &on.unheard, in, in.State == drover.InstanceUnknown && in.TakesWork() && in.Free.CPU > 0)
 	enter(&r.Coming, &on.coming, in, there && in.Coming())
 	enter(&r.Reserved, &on.reserved, in, there && len(in.Reservations) > 0)
 	enter(&r.Creating, &on.creating, in, there && (in.State == drover.InstanceCreating || len(in.Candidates) > 0))
