@@ -148,7 +148,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine/queue": {
 		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
-		ours: []string{".", "internal/engine/verdict"},
+		ours: []string{".", "internal/engine/timers", "internal/engine/verdict"},
 	},
 	"internal/engine/fleet": {
 		does: "the instances that are not gone: their load, reservations and owners, an index of them, what lists prove; pure",

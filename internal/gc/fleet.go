@@ -55,9 +55,6 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 		return err
 	}
 	if err := readable(ctx, folder); err != nil && g.Destroy && !g.WithoutState {
-		if drover.KindOf(err) == drover.KindConflict { // another version of Drover can read them
-			return err
-		}
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.Found)
@@ -166,6 +163,9 @@ func readable(ctx context.Context, folder *daemon.RunFolder) error {
 }
 
 func (g *Collector) needsWithoutState(what string, err error) error {
+	if drover.KindOf(err) == drover.KindConflict { // another version of Drover can read the records
+		return err
+	}
 	return drover.Errorf(drover.KindInvalid, "%s, so it is unknown whether its instances are still needed: %v", what, err).
 		WithHint("if they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
 }

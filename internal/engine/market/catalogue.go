@@ -62,12 +62,20 @@ func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []O
 			changed = append(changed, o)
 		}
 	}
-	for _, o := range was {
-		if _, still := slices.BinarySearchFunc(now, o, compareOfferings); !still {
-			removed = append(removed, KeyOf(o))
-		}
+	for _, o := range missing(was, now) {
+		removed = append(removed, KeyOf(o))
 	}
 	return changed, removed
+}
+
+// missing returns the offerings of a Sorted catalogue that another one lacks.
+func missing(was, now []drover.Offering) (all []drover.Offering) {
+	for _, o := range was {
+		if _, still := slices.BinarySearchFunc(now, o, compareOfferings); !still {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // revised applies Changes to a catalogue. It shares no memory with was.
@@ -105,12 +113,7 @@ func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 		offerings = revised(c.Offerings, offerings, u.Removed)
 	}
 	news = !c.Known || !slices.Equal(c.Offerings, offerings)
-	c.Missing = nil
-	for _, o := range c.Offerings {
-		if _, listed := slices.BinarySearchFunc(offerings, o, compareOfferings); !listed {
-			c.Missing = append(c.Missing, o)
-		}
-	}
+	c.Missing = missing(c.Offerings, offerings)
 	c.Offerings, c.Hash, c.Known = offerings, u.Hash, true
 	if news {
 		m.offerings = nil
